@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ACTSWAP_ACTSWAP_H
+#define ACTSWAP_ACTSWAP_H
+
+// The C interface between a framework and libactswap.
+//
+// A framework (the PyTorch adapter, or a trainer written in C) says what happens:
+// which tensors it saves for backward, where blocks begin and end, when a step is
+// over. The library decides: what stays, what is copied to host memory and when it is
+// let go, and which blocks are worth recomputing. It asks the framework for two things
+// only, the verbs below.
+//
+// Glossary
+//   saved tensor  a tensor that forward keeps for backward
+//   page          one saved storage under the library's care
+//   resident      the bytes are on the device
+//   pinned        page-locked host memory, which a copy engine can reach by itself
+//   evict         let go of the device copy of a page
+//   offload       the policy that evicts; bytes go "out" to the host and come "in" again
+//   recompute     the policy that keeps a block's inputs and runs its forward again
+//   released      a free event from the framework's allocator after we let go
+//   block         a repeated part of the model, such as one transformer layer
+//   step          from one optimizer update to the next
+//
+// Errors: functions return 0 or a negative errno unless they say otherwise. No error of
+// the library is an error of the user's run: the tensor then stays where it is.
+//
+// Thread-safety: every function may be called from any thread. Verbs are called on the
+// thread that called into the library, with no lock of the library held.
+//
+// Compatibility: each struct begins with its own size, so that an older framework and a
+// newer library agree on the fields that both know.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ACTSWAP_ABI_VERSION 1
+
+// The version of this interface that the loaded library speaks.
+int actswap_abi_version(void);
+
+// The release, such as "0.1.0".
+const char *actswap_version(void);
+
+// --- What the library asks of the framework
+
+struct actswap_verbs {
+    size_t size;
+
+    // Device memory of `bytes` bytes, whose first use is ordered on `stream`. Returns
+    // the framework's reference, with its address in *address, or NULL when there is
+    // none. The library owns the reference until it passes it to release().
+    void *(*allocate)(void *context, int device, size_t bytes, void *stream,
+                      void **address);
+
+    // Drops a reference that the library owned.
+    void (*release)(void *context, void *ref);
+};
+
+// Connects the one framework of this process. `verbs` and `context` must outlive it.
+// -EBUSY: one is attached already. -EINVAL: a verb is missing. -ENODEV: the library has
+// seen no CUDA runtime yet.
+int actswap_attach(const struct actswap_verbs *verbs, void *context);
+
+// Stops all decisions: later saves stay where they are. Live pages keep working. Call
+// it before the framework's verbs become invalid.
+void actswap_detach(void);
+
+// --- Saved tensors
+
+struct actswap_page;
+
+// Why a saved tensor was left where it is. Values are stable; names for people come from
+// actswap_reason_name().
+enum actswap_reason {
+    ACTSWAP_KEPT_NOT = 0,       // it has a page
+    ACTSWAP_KEPT_POLICY,        // the policy does not offload here
+    ACTSWAP_KEPT_SMALL,         // smaller than the floor
+    ACTSWAP_KEPT_OLD,           // born before this forward: a parameter, buffer or cache
+    ACTSWAP_KEPT_UNKNOWN,       // address not known to the ledger
+    ACTSWAP_KEPT_CAPTURE,       // a stream capture is in progress
+    ACTSWAP_KEPT_HOST_FULL,     // no pinned memory left
+    ACTSWAP_KEPT_TAIL,          // saved last: needed again at once
+    ACTSWAP_KEPT_KIND,          // not a plain strided device tensor (said by the framework)
+    ACTSWAP_KEPT_BACKWARD,      // saved while a backward runs
+    ACTSWAP_KEPT_DETACHED,      // no framework attached, or the library is switched off
+    ACTSWAP_KEPT_REASONS,       // how many there are
+};
+
+const char *actswap_reason_name(enum actswap_reason reason);
+
+// One saved storage. Views of it (shape, stride, offset, dtype) are the framework's.
+struct actswap_saved {
+    size_t size;
+    int device;
+    void *address;     // first byte of the storage
+    size_t bytes;      // of the storage
+    size_t used_bytes; // of it that this tensor covers
+    uint64_t version;  // changes when the storage is written in place
+    void *stream;      // the stream that the saving code runs on
+    void *ref;         // keeps the storage alive
+};
+
+// Puts a saved storage under the library's care.
+//
+// Returns 0 and a page: the library then owns saved->ref. The same storage at the same
+// version has one page however often it is saved, and each save must be dropped; a ref
+// that is one too many goes back through release() before the call returns.
+// Returns an actswap_reason above 0: nothing was taken, keep the tensor yourself.
+int actswap_save(const struct actswap_saved *saved, struct actswap_page **page);
+
+struct actswap_resident {
+    size_t size;
+    void *address; // first byte of the storage, for work on the stream given
+    void *ref;     // borrowed: take your own before the next call into the library
+};
+
+// Makes the page's bytes usable by later work on `stream`, allocating and copying in
+// when they are on the host only. May be called again, also after a further eviction.
+// -ENOMEM: the framework had no device memory. -EIO: the copy could not be queued.
+int actswap_need(struct actswap_page *page, void *stream, struct actswap_resident *out);
+
+// Ends one save's interest in the page, used or not. NULL is accepted.
+void actswap_drop(struct actswap_page *page);
+
+// --- Structure of the run
+
+enum actswap_edge { ACTSWAP_ENTER, ACTSWAP_EXIT };
+
+enum actswap_verdict {
+    ACTSWAP_KEEP,
+    ACTSWAP_OFFLOAD,
+    ACTSWAP_RECOMPUTE,
+};
+
+// Says that this thread enters or leaves the forward of block `block` (any number that
+// stays the same from step to step). Work of the block runs on `stream`. On entry the
+// verdict on its activations is returned, on exit 0; a negative errno means keep.
+// Blocks may nest; an exit must match the innermost entry.
+int actswap_block(enum actswap_edge edge, uint64_t block, void *stream);
+
+enum actswap_moment {
+    ACTSWAP_FORWARD,   // the model's forward begins
+    ACTSWAP_BACKWARD,  // forward is over, backward begins
+    ACTSWAP_BACKWARD_END,
+    ACTSWAP_OPTIMIZER, // the optimizer's update begins
+    ACTSWAP_STEP,      // the update is done: a step is over
+};
+
+int actswap_mark(enum actswap_moment moment);
+
+// --- What only the framework knows
+
+enum actswap_category {
+    ACTSWAP_UNKNOWN,
+    ACTSWAP_PARAMETER,
+    ACTSWAP_GRADIENT,
+    ACTSWAP_OPTIMIZER_STATE,
+    ACTSWAP_ACTIVATION,
+    ACTSWAP_INPUT,
+    ACTSWAP_CATEGORIES,
+};
+
+const char *actswap_category_name(enum actswap_category category);
+
+// Names what a live allocation holds, until it is freed. The address may point anywhere
+// into it. -ENOENT: no such allocation. Saved tensors are named by actswap_save().
+int actswap_tag(int device, const void *address, enum actswap_category category);
+
+// Hands over the root of a backward (a loss), at most 16 bytes of device memory. Its
+// bits are copied in the order of `stream` and end up in the report.
+int actswap_root(int device, const void *address, size_t bytes, void *stream);
+
+// Counts something that was left alone, for the report: `what` is a short English
+// phrase with a static life.
+void actswap_note(const char *what);
+
+// --- Figures
+
+struct actswap_stats {
+    size_t size;
+    uint64_t live_bytes;       // of device allocations, as the allocator rounds them
+    uint64_t peak_bytes;       // highest live_bytes of the run
+    uint64_t reserved_bytes;   // taken from the driver by the framework's allocator
+    uint64_t peak_reserved_bytes;
+    uint64_t step_peak_bytes;  // highest live_bytes since the last step ended
+    uint64_t step_peak_reserved_bytes;
+    uint64_t after_forward_bytes; // live_bytes at the last ACTSWAP_BACKWARD
+    uint64_t out_bytes;        // copied to the host
+    uint64_t in_bytes;         // copied back
+    uint64_t released_bytes;   // freed by the allocator after we let go
+    uint64_t pinned_bytes;     // host memory held by the library
+    uint64_t steps;
+    uint64_t pages;            // alive now
+};
+
+// Fills in the fields that fit stats->size. Device 0 or the sum where that makes sense.
+int actswap_stats(struct actswap_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

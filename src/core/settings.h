@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_CORE_SETTINGS_H
+#define AS_CORE_SETTINGS_H
+
+// All ACTSWAP_ settings. One table (settings.c) makes the parser, `actswap help env`, the
+// nearest-name suggestion and the README section.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum as_policy { AS_POLICY_OFF, AS_POLICY_OFFLOAD, AS_POLICY_RECOMPUTE };
+
+struct as_settings {
+    enum as_policy policy;
+    uint64_t offload_min_bytes;  // offload:min=
+    unsigned offload_keep_last;  // offload:keep_last=, blocks
+    uint64_t host_memory_bytes;  // 0: the default share
+    unsigned host_memory_percent;
+    uint64_t memory_bytes;       // ACTSWAP_MEMORY, 0: the card's own
+    const char *report;          // path template, NULL: off
+    const char *log_file;        // path template or NULL
+    const char *ranks;           // "all" or a list
+    const char *skip;            // program names
+    const char *run_id;          // or NULL
+    int log_level;               // enum as_log_level, -1: by rank
+    bool strict;
+    const char *sim_gpu;         // as given; rehearse only
+    const char *sim_order;
+    const char *sim_compute;
+    unsigned sim_gpus;
+};
+
+// Reads every ACTSWAP_ name of `environment` (as environ). Returns 0, or -EINVAL with
+// one line in `message` that names the setting, the value and the nearest valid one.
+// The strings point into the environment's.
+int as_settings_read(struct as_settings *settings, char *const environment[],
+                     char *message, size_t message_bytes);
+
+// Writes the help text (one paragraph a setting) into `text`, always terminated;
+// returns its length as snprintf would.
+size_t as_settings_help(char *text, size_t text_bytes);
+
+// Fills in a path template: %p pid, %h host, %r rank, %i run id, %e program, %t start
+// time, %q{VAR}, %%. 0, -ENAMETOOLONG or -EINVAL for an unknown letter.
+int as_settings_path(const struct as_settings *settings, const char *template, char *path,
+                     size_t path_bytes);
+
+// "512MiB", "48GB", bytes. 0 or -EINVAL / -ERANGE.
+int as_settings_bytes(const char *text, uint64_t *bytes);
+
+// The nearest of `names` (NULL-terminated) to `name` by edit distance, or NULL when none
+// is near enough to be meant.
+const char *as_settings_nearest(const char *name, const char *const names[]);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_CUDA_RUNTIME_H
+#define AS_CUDA_RUNTIME_H
+
+// The device's own entry points: the CUDA runtime that the process already uses, found
+// without loading another copy, never our own interposed functions.
+//
+// Thread-safety: every function may be called from any thread.
+
+#include <stddef.h>
+
+// The address of `symbol` in the runtime behind our hooks: RTLD_NEXT first, then the
+// loaded object named libcudart.so* or carrying that SONAME (the caller's own runtime
+// when `caller` lies in an object that needs one). NULL: no runtime here.
+void *as_cuda_find(const char *symbol, const void *caller);
+
+// Calls of our own. Each is looked up once; a missing one answers
+// cudaErrorNotSupported (801). `stream` and `event` are cudaStream_t and cudaEvent_t.
+int as_cuda_stream_create(void **stream); // non-blocking
+int as_cuda_stream_destroy(void *stream);
+int as_cuda_stream_wait(void *stream, void *event);
+int as_cuda_stream_synchronize(void *stream);
+int as_cuda_stream_capturing(void *stream, int *capturing);
+int as_cuda_event_create(void **event); // no timing
+int as_cuda_event_destroy(void *event);
+int as_cuda_event_record(void *event, void *stream);
+int as_cuda_event_query(void *event); // 0, 600 not ready, or an error
+int as_cuda_event_synchronize(void *event);
+int as_cuda_copy_out(void *host, const void *device, size_t bytes, void *stream);
+int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream);
+int as_cuda_host_alloc(void **host, size_t bytes);
+int as_cuda_host_free(void *host);
+int as_cuda_device_get(int *device);
+int as_cuda_device_set(int device);
+int as_cuda_device_name(int device, char *name, size_t name_bytes);
+
+#endif

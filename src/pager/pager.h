@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_PAGER_PAGER_H
+#define AS_PAGER_PAGER_H
+
+// Activations as a write-back cache: pages, the two copy lanes and pinned memory.
+//
+// A page's life: resident (saved, copy out queued on the out lane) -> clean (both
+// copies) -> host only (let go) -> copying in -> resident again, as often as it is
+// needed; it ends with its last drop. Nothing here synchronises the device or creates a
+// context; every edge between streams is an event (edges.c has one function per edge):
+//
+//   copy out waits for the producer          (as_edge_produced)
+//   letting go waits for the copy out, on the allocation's stream and on every other
+//   compute stream that had work since       (as_edge_reuse)
+//   copy in waits for the new memory         (as_edge_allocated)
+//   the consumer waits for the copy in       (as_edge_arrived)
+//   a pinned buffer's next use waits for the copy that read it (as_edge_host_reuse)
+//
+// Thread-safety: every function may be called from any thread. Verbs are called with no
+// lock held, on the calling thread.
+
+#include <stdint.h>
+
+#include <actswap/actswap.h>
+
+struct as_ledger;
+struct as_pager;
+struct as_settings;
+
+// The pager makes its lanes on the device of the first page. NULL: out of memory.
+struct as_pager *as_pager_create(const struct as_settings *settings,
+                                 struct as_ledger *ledger);
+
+// Drains the lanes and gives back all pinned memory. Pages must be dropped before.
+void as_pager_destroy(struct as_pager *pager);
+
+// NULL verbs: detached. Later saves answer ACTSWAP_KEPT_DETACHED.
+void as_pager_attach(struct as_pager *pager, const struct actswap_verbs *verbs,
+                     void *context);
+
+// As actswap_save, actswap_need and actswap_drop. A page belongs to the innermost block
+// that its thread is in.
+int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
+                  struct actswap_page **page);
+int as_pager_need(struct as_pager *pager, struct actswap_page *page, void *stream,
+                  struct actswap_resident *out);
+void as_pager_drop(struct as_pager *pager, struct actswap_page *page);
+
+// The block edges of one thread. At exit the block's pages whose copy out is queued are
+// let go, in the order of their saving.
+void as_pager_block(struct as_pager *pager, enum actswap_edge edge, uint64_t block,
+                    void *stream);
+
+// Forward begin: what is born before now is not an activation. Backward begin: pages
+// outside any block are let go. Backward end: lanes are drained of host-side waits.
+void as_pager_mark(struct as_pager *pager, enum actswap_moment moment);
+
+struct as_pager_totals {
+    uint64_t out_bytes, in_bytes;
+    uint64_t pinned_bytes, pinned_peak_bytes;
+    uint64_t pages, pages_made;
+    uint64_t let_go, held_elsewhere; // page count: released by us / storage lived on
+    uint64_t kept[ACTSWAP_KEPT_REASONS], kept_bytes[ACTSWAP_KEPT_REASONS];
+};
+
+void as_pager_totals(struct as_pager *pager, struct as_pager_totals *totals);
+
+#endif
