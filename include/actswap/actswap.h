@@ -175,6 +175,11 @@ int actswap_tag(int device, const void *address, enum actswap_category category)
 // bits are copied in the order of `stream` and end up in the report.
 int actswap_root(int device, const void *address, size_t bytes, void *stream);
 
+// Adds the bits of one gradient, in a fixed order of calls, to the digest of the step that
+// the next ACTSWAP_STEP ends. Does nothing unless ACTSWAP_DIGEST is on (compare sets it):
+// the bytes are copied out and `stream` is waited for.
+int actswap_gradient(int device, const void *address, size_t bytes, void *stream);
+
 // Counts something that was left alone, for the report: `what` is a short English
 // phrase with a static life.
 void actswap_note(const char *what);

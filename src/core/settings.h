@@ -25,6 +25,7 @@ struct as_settings {
     const char *run_id;          // or NULL
     int log_level;               // enum as_log_level, -1: by rank
     bool strict;
+    bool digest;                 // ACTSWAP_DIGEST: hash gradients at each step
     const char *sim_gpu;         // as given; rehearse only
     const char *sim_order;
     const char *sim_compute;
