@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/runtime.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/object.h"
+
+// Which library a symbol belongs to, by the longest prefix that fits.
+static const struct {
+    const char *symbol, *library;
+} homes[] = {
+    {"cuda", "libcudart.so"},
+    {"__cuda", "libcudart.so"},
+    {"cupti", "libcupti.so"},
+    {"cu", "libcuda.so"},
+};
+
+static const char *library_of(const char *symbol)
+{
+    for (size_t i = 0; i < sizeof(homes) / sizeof(homes[0]); i++)
+        if (strncmp(symbol, homes[i].symbol, strlen(homes[i].symbol)) == 0)
+            return homes[i].library;
+    return NULL;
+}
+
+static void *not_ours(void *address)
+{
+    return address && as_object_same(address, (const void *)(uintptr_t)as_cuda_find)
+               ? NULL
+               : address;
+}
+
+static void *find_in(const char *name, const char *symbol)
+{
+    void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+        return NULL;
+    void *address = not_ours(dlsym(handle, symbol));
+    dlclose(handle); // the count goes back to what it was; the object stays loaded
+    return address;
+}
+
+// With two majors of the runtime in a process the next symbol is always the first one's.
+// True if `next` is one major's own and the caller asks for another.
+static bool other_major(const void *next, const char *library, const char *needed)
+{
+    char soname[AS_OBJECT_NAME];
+    return as_object_soname(next, soname) &&
+           strncmp(soname, library, strlen(library)) == 0 && strcmp(soname, needed) != 0;
+}
+
+void *as_cuda_find(const char *symbol, const void *caller)
+{
+    const char *library = library_of(symbol);
+    if (!library)
+        return NULL;
+    char needed[AS_OBJECT_NAME];
+    bool needs = caller && as_object_needs(caller, library, needed);
+    void *next = not_ours(dlsym(RTLD_NEXT, symbol));
+    if (next && !(needs && other_major(next, library, needed)))
+        return next; // perhaps another preloaded tool's, which must stay in the chain
+    void *own = needs ? find_in(needed, symbol) : NULL;
+    if (own || next)
+        return own ? own : next;
+    char loaded[AS_OBJECT_NAME];
+    return as_object_find(library, loaded) ? find_in(loaded, symbol) : NULL;
+}
+
+// --- Calls of our own
+
+// A missing entry is looked up again at the next call: the runtime may be loaded later.
+static void *own(void *_Atomic *place, const char *symbol)
+{
+    void *address = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (!address) {
+        address = as_cuda_find(symbol, NULL);
+        __atomic_store_n(place, address, __ATOMIC_RELEASE);
+    }
+    return address;
+}
+
+// What fails here is ours alone: it must not show up in the user's next
+// cudaGetLastError(), where PyTorch looks after each kernel launch.
+static int settle(cudaError_t result)
+{
+    static void *_Atomic place;
+    cudaError_t (*last)(void) =
+        result == cudaSuccess ? NULL : own(&place, "cudaGetLastError");
+    if (last)
+        last();
+    return (int)result;
+}
+
+// Looks up the function once and calls it.
+#define OWN(symbol, ...)                                                                 \
+    do {                                                                                 \
+        static void *_Atomic place_;                                                     \
+        __typeof__(&symbol) call_ = (__typeof__(&symbol))own(&place_, #symbol);          \
+        return call_ ? settle(call_(__VA_ARGS__)) : (int)cudaErrorNotSupported;          \
+    } while (0)
+
+int as_cuda_stream_create(void **stream)
+{
+    OWN(cudaStreamCreateWithFlags, (cudaStream_t *)stream, cudaStreamNonBlocking);
+}
+
+int as_cuda_stream_destroy(void *stream)
+{
+    OWN(cudaStreamDestroy, stream);
+}
+
+int as_cuda_stream_wait(void *stream, void *event)
+{
+    OWN(cudaStreamWaitEvent, stream, event, 0);
+}
+
+int as_cuda_stream_synchronize(void *stream)
+{
+    OWN(cudaStreamSynchronize, stream);
+}
+
+static int capture_status(void *stream, enum cudaStreamCaptureStatus *status)
+{
+    OWN(cudaStreamIsCapturing, stream, status);
+}
+
+int as_cuda_stream_capturing(void *stream, int *capturing)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    int err = capture_status(stream, &status);
+    *capturing = status != cudaStreamCaptureStatusNone;
+    return err;
+}
+
+int as_cuda_event_create(void **event)
+{
+    OWN(cudaEventCreateWithFlags, (cudaEvent_t *)event, cudaEventDisableTiming);
+}
+
+int as_cuda_event_destroy(void *event)
+{
+    OWN(cudaEventDestroy, event);
+}
+
+int as_cuda_event_record(void *event, void *stream)
+{
+    OWN(cudaEventRecord, event, stream);
+}
+
+int as_cuda_event_query(void *event)
+{
+    OWN(cudaEventQuery, event);
+}
+
+int as_cuda_event_synchronize(void *event)
+{
+    OWN(cudaEventSynchronize, event);
+}
+
+int as_cuda_copy_out(void *host, const void *device, size_t bytes, void *stream)
+{
+    OWN(cudaMemcpyAsync, host, device, bytes, cudaMemcpyDeviceToHost, stream);
+}
+
+int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream)
+{
+    OWN(cudaMemcpyAsync, device, host, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+int as_cuda_host_alloc(void **host, size_t bytes)
+{
+    OWN(cudaHostAlloc, host, bytes, cudaHostAllocDefault);
+}
+
+int as_cuda_host_free(void *host)
+{
+    OWN(cudaFreeHost, host);
+}
+
+int as_cuda_device_get(int *device)
+{
+    OWN(cudaGetDevice, device);
+}
+
+int as_cuda_device_set(int device)
+{
+    OWN(cudaSetDevice, device);
+}
+
+// The structure grew over the releases, always behind the name.
+static int properties(void *room, int device)
+{
+    OWN(cudaGetDeviceProperties, room, device);
+}
+
+int as_cuda_device_name(int device, char *name, size_t name_bytes)
+{
+    union {
+        struct cudaDeviceProp properties;
+        char room[4096];
+    } all;
+    memset(&all, 0, sizeof(all));
+    int err = properties(&all, device);
+    if (!err)
+        snprintf(name, name_bytes, "%s", all.properties.name);
+    return err;
+}
