@@ -127,6 +127,17 @@ int actswap_need(struct actswap_page *page, void *stream, struct actswap_residen
 // Ends one save's interest in the page, used or not. NULL is accepted.
 void actswap_drop(struct actswap_page *page);
 
+// --- The framework's allocator
+
+// Says what the framework's allocator hands out and takes back: where a tensor begins and
+// ends is known to it alone when it keeps memory of its own. `reserved_bytes` is its total
+// on that device after the event. From the first call on, cudaMalloc and cudaFree no longer
+// count as allocations of tensors. May be called under the allocator's lock: nothing is
+// called back and no CUDA call is made. PyTorch's own events arrive here by themselves.
+void actswap_allocated(int device, const void *address, size_t bytes,
+                       size_t reserved_bytes);
+void actswap_freed(int device, const void *address, size_t bytes, size_t reserved_bytes);
+
 // --- Structure of the run
 
 enum actswap_edge { ACTSWAP_ENTER, ACTSWAP_EXIT };
