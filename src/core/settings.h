@@ -17,7 +17,6 @@ struct as_settings {
     unsigned offload_keep_last;  // offload:keep_last=, blocks
     uint64_t host_memory_bytes;  // 0: the default share
     unsigned host_memory_percent;
-    uint64_t memory_bytes;       // ACTSWAP_MEMORY, 0: the card's own
     const char *report;          // path template, NULL: off
     const char *log_file;        // path template or NULL
     const char *ranks;           // "all" or a list
@@ -37,6 +36,9 @@ struct as_settings {
 // The strings point into the environment's.
 int as_settings_read(struct as_settings *settings, char *const environment[],
                      char *message, size_t message_bytes);
+
+// Back to the defaults, policy off: what ACTSWAP_STRICT=0 makes of a mistake.
+void as_settings_switch_off(struct as_settings *settings);
 
 // Writes the help text (one paragraph a setting) into `text`, always terminated;
 // returns its length as snprintf would.

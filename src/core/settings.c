@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/settings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/text.h"
+
+// Where one setting's reader puts its complaint.
+struct complaint {
+    const char *name;
+    const char *value;
+    char *message;
+    size_t message_bytes;
+};
+
+struct setting {
+    const char *name;
+    const char *values;   // as the help shows them
+    const char *otherwise; // when it is not set
+    const char *help;
+    int (*read)(struct as_settings *settings, const char *value,
+                const struct complaint *complaint);
+};
+
+static int complain(const struct complaint *complaint, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// "NAME=value " and the rest. Always -EINVAL.
+static int complain(const struct complaint *complaint, const char *format, ...)
+{
+    char rest[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(rest, sizeof(rest), format, args);
+    va_end(args);
+    snprintf(complaint->message, complaint->message_bytes, "%s=%.200s %s",
+             complaint->name, complaint->value, rest);
+    return -EINVAL;
+}
+
+// "is not a policy. Did you mean offload? (off, offload, recompute)"
+static int complain_choice(const struct complaint *complaint, const char *value,
+                           const char *what, const char *const names[])
+{
+    char list[256] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; names[i] && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+                                 i ? ", " : "", names[i]);
+    const char *nearest = as_settings_nearest(value, names);
+    if (nearest)
+        return complain(complaint, "is not %s. Did you mean %s? (%s)", what, nearest,
+                        list);
+    return complain(complaint, "is not %s (%s)", what, list);
+}
+
+// The index of `value` in `names`, or -EINVAL with the complaint written.
+static int read_choice(const char *value, const char *what, const char *const names[],
+                       const struct complaint *complaint)
+{
+    for (int i = 0; names[i]; i++) {
+        if (strcmp(value, names[i]) == 0)
+            return i;
+    }
+    return complain_choice(complaint, value, what, names);
+}
+
+// --- Policy
+
+// One "key=value" of offload.
+static int read_offload_option(struct as_settings *settings, const char *option,
+                               const struct complaint *complaint)
+{
+    static const char *const keys[] = {"min", "keep_last", NULL};
+    char key[64];
+    const char *value = strchr(option, '=');
+    const size_t length = value ? (size_t)(value - option) : strlen(option);
+
+    snprintf(key, sizeof(key), "%.*s", (int)length, option);
+    const int which = read_choice(key, "an option of offload", keys, complaint);
+    if (which < 0)
+        return which;
+    if (!value)
+        return complain(complaint, "lacks a value: %s=...", keys[which]);
+
+    uint64_t blocks;
+    if (which == 0) {
+        if (as_text_bytes(value + 1, &settings->offload_min_bytes))
+            return complain(complaint, "does not give a size in min (1MiB, 64KB, bytes)");
+    } else {
+        if (as_text_number(value + 1, &blocks) || blocks > UINT_MAX)
+            return complain(complaint, "does not give a number of blocks in keep_last");
+        settings->offload_keep_last = (unsigned)blocks;
+    }
+    return 0;
+}
+
+static int read_offload_options(struct as_settings *settings, const char *options,
+                                const struct complaint *complaint)
+{
+    char text[256];
+
+    if (strlen(options) >= sizeof(text))
+        return complain(complaint, "is too long");
+    memcpy(text, options, strlen(options) + 1);
+
+    char *rest = text, *option;
+    while ((option = strsep(&rest, ","))) {
+        const int err = read_offload_option(settings, option, complaint);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+static int read_policy(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    static const char *const names[] = {
+        [AS_POLICY_OFF] = "off",
+        [AS_POLICY_OFFLOAD] = "offload",
+        [AS_POLICY_RECOMPUTE] = "recompute",
+        NULL,
+    };
+    char name[64];
+    const char *options = strchr(value, ':');
+    const size_t length = options ? (size_t)(options - value) : strlen(value);
+
+    snprintf(name, sizeof(name), "%.*s", (int)length, value);
+    if (strcmp(name, "hybrid") == 0)
+        return complain(complaint, "is not there yet (off, offload, recompute)");
+    const int policy = read_choice(name, "a policy", names, complaint);
+    if (policy < 0)
+        return policy;
+    settings->policy = (enum as_policy)policy;
+    if (!options)
+        return 0;
+    if (policy != AS_POLICY_OFFLOAD)
+        return complain(complaint, "has options, and %s takes none", name);
+    return read_offload_options(settings, options + 1, complaint);
+}
+
+// --- The others
+
+static int read_host_memory(struct as_settings *settings, const char *value,
+                            const struct complaint *complaint)
+{
+    if (as_text_percent(value, &settings->host_memory_percent) == 0)
+        return 0;
+    if (as_text_bytes(value, &settings->host_memory_bytes) == 0 &&
+        settings->host_memory_bytes > 0)
+        return 0;
+    return complain(complaint, "is not a size (64GiB, 48GB, bytes, 50%%)");
+}
+
+// Paths are tried out, so that a wrong letter is found before the run.
+static int read_template(const struct as_settings *settings, const char *value,
+                         const struct complaint *complaint)
+{
+    char path[4096];
+    const int err = as_settings_path(settings, value, path, sizeof(path));
+
+    if (err == -EINVAL)
+        return complain(complaint, "has an unknown letter after %% (%%p pid, %%h host, "
+                                   "%%r rank, %%i run id, %%e program, %%t time, "
+                                   "%%q{VARIABLE}, %%%%)");
+    if (err)
+        return complain(complaint, "is too long");
+    return 0;
+}
+
+static int read_report(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    settings->report = strcmp(value, "off") == 0 ? NULL : value;
+    return settings->report ? read_template(settings, value, complaint) : 0;
+}
+
+static int read_log_file(struct as_settings *settings, const char *value,
+                         const struct complaint *complaint)
+{
+    settings->log_file = value;
+    return read_template(settings, value, complaint);
+}
+
+static int read_ranks(struct as_settings *settings, const char *value,
+                      const struct complaint *complaint)
+{
+    settings->ranks = value;
+    if (strcmp(value, "all") == 0)
+        return 0;
+    if (value[strspn(value, "0123456789,")] || *value == ',' || strstr(value, ",,"))
+        return complain(complaint, "is not a list of ranks (all, 0, or 0,7)");
+    return 0;
+}
+
+static int read_skip(struct as_settings *settings, const char *value,
+                     const struct complaint *complaint)
+{
+    (void)complaint;
+    settings->skip = value;
+    return 0;
+}
+
+static int read_run_id(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    (void)complaint;
+    settings->run_id = value;
+    return 0;
+}
+
+static int read_log(struct as_settings *settings, const char *value,
+                    const struct complaint *complaint)
+{
+    static const char *const names[] = {
+        [AS_LOG_QUIET] = "quiet", [AS_LOG_ERROR] = "error", [AS_LOG_WARN] = "warn",
+        [AS_LOG_INFO] = "info",   [AS_LOG_DEBUG] = "debug", NULL,
+    };
+    const int level = read_choice(value, "a log level", names, complaint);
+
+    if (level < 0)
+        return level;
+    settings->log_level = level;
+    return 0;
+}
+
+static int read_switch(bool *field, const char *value, const struct complaint *complaint)
+{
+    if (as_text_bool(value, field))
+        return complain(complaint, "is neither on nor off (1, 0, true, false, on, off, "
+                                   "yes, no)");
+    return 0;
+}
+
+static int read_strict(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    return read_switch(&settings->strict, value, complaint);
+}
+
+static int read_digest(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    return read_switch(&settings->digest, value, complaint);
+}
+
+static int read_sim_gpu(struct as_settings *settings, const char *value,
+                        const struct complaint *complaint)
+{
+    (void)complaint;
+    settings->sim_gpu = value;
+    return 0;
+}
+
+static int read_sim_gpus(struct as_settings *settings, const char *value,
+                         const struct complaint *complaint)
+{
+    uint64_t count;
+
+    if (as_text_number(value, &count) || count < 1 || count > 64)
+        return complain(complaint, "is not a number of GPUs (1 to 64)");
+    settings->sim_gpus = (unsigned)count;
+    return 0;
+}
+
+static int read_sim_order(struct as_settings *settings, const char *value,
+                          const struct complaint *complaint)
+{
+    static const char *const names[] = {"early", "late", NULL};
+
+    settings->sim_order = value;
+    return read_choice(value, "an order", names, complaint) < 0 ? -EINVAL : 0;
+}
+
+static int read_sim_compute(struct as_settings *settings, const char *value,
+                            const struct complaint *complaint)
+{
+    static const char *const names[] = {"shapes", "values", NULL};
+
+    settings->sim_compute = value;
+    return read_choice(value, "a way to compute", names, complaint) < 0 ? -EINVAL : 0;
+}
+
+static const struct setting table[] = {
+    // First, since it says what becomes of the others' mistakes.
+    {"ACTSWAP_STRICT", "1|0", "1",
+     "0: a bad setting becomes a warning and the policy off, instead of an error.",
+     read_strict},
+    {"ACTSWAP_POLICY", "off|offload[:min=SIZE,keep_last=N]|recompute", "off",
+     "What becomes of activations. off: nothing, report only. offload: evict them to "
+     "pinned host memory, but not tensors below min, nor those of the last N blocks. "
+     "recompute: have the framework compute them again.",
+     read_policy},
+    {"ACTSWAP_HOST_MEMORY", "SIZE|PERCENT", "a fair share of what is free",
+     "The most pinned host memory for this rank.", read_host_memory},
+    {"ACTSWAP_REPORT", "PATH|off", "actswap-%i/rank%r.json",
+     "The report's file. %p pid, %h host, %r rank, %i run id, %e program, %t start "
+     "time, %q{VARIABLE}, %%. A file that exists is kept: the new one gets a number.",
+     read_report},
+    {"ACTSWAP_RANKS", "all|0|0,7", "all", "The ranks that write a report.", read_ranks},
+    {"ACTSWAP_LOG", "quiet|error|warn|info|debug", "info on rank 0, warn on others",
+     "How much is said.", read_log},
+    {"ACTSWAP_LOG_FILE", "PATH", "standard error", "Where it is said.", read_log_file},
+    {"ACTSWAP_SKIP", "NAME,NAME", "none", "Programs to leave alone.", read_skip},
+    {"ACTSWAP_DIGEST", "1|0", "0",
+     "1: hash the gradients of each step into the report; compare does so.", read_digest},
+    {"ACTSWAP_RUN_ID", "TEXT", "from the launcher",
+     "What the ranks of one launch have in common.", read_run_id},
+    {"ACTSWAP_SIM_GPU", "NAME", "none", "The simulated GPU; actswap rehearse sets it.",
+     read_sim_gpu},
+    {"ACTSWAP_SIM_GPUS", "N", "1", "How many of them; actswap rehearse sets it.",
+     read_sim_gpus},
+    {"ACTSWAP_SIM_ORDER", "early|late", "early",
+     "When the simulated device does its work; actswap rehearse sets it.",
+     read_sim_order},
+    {"ACTSWAP_SIM_COMPUTE", "shapes|values", "shapes",
+     "Whether it computes values; actswap rehearse sets it.", read_sim_compute},
+};
+
+enum { SETTINGS = sizeof(table) / sizeof(*table) };
+
+static const struct as_settings defaults = {
+    .policy = AS_POLICY_OFF,
+    .report = "actswap-%i/rank%r.json",
+    .ranks = "all",
+    .log_level = -1,
+    .strict = true,
+    .sim_gpus = 1,
+};
+
+// The value of NAME in "NAME=value", or NULL.
+static const char *value_of(const char *entry, const char *name)
+{
+    const size_t length = strlen(name);
+
+    return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1
+                                                                      : NULL;
+}
+
+static bool is_known(const char *entry)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        if (value_of(entry, table[i].name))
+            return true;
+    }
+    return false;
+}
+
+static int refuse_unknown(const char *entry, char *message, size_t message_bytes)
+{
+    const char *names[SETTINGS + 1] = {NULL};
+    const size_t prefix = strlen("ACTSWAP_");
+    char name[64];
+
+    // Without the common beginning, which would make all of them look alike.
+    for (size_t i = 0; i < SETTINGS; i++)
+        names[i] = table[i].name + prefix;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
+    const char *nearest = as_settings_nearest(name + prefix, names);
+    if (nearest)
+        snprintf(message, message_bytes,
+                 "%s is not a setting. Did you mean ACTSWAP_%s? (actswap help env lists "
+                 "all)",
+                 name, nearest);
+    else
+        snprintf(message, message_bytes,
+                 "%s is not a setting (actswap help env lists all)", name);
+    return -EINVAL;
+}
+
+static int read_setting(struct as_settings *settings, const struct setting *setting,
+                        char *const environment[], char *message, size_t message_bytes)
+{
+    for (; *environment; environment++) {
+        const char *value = value_of(*environment, setting->name);
+
+        if (value && *value) {
+            const struct complaint complaint = {setting->name, value, message,
+                                                message_bytes};
+
+            return setting->read(settings, value, &complaint);
+        }
+    }
+    return 0;
+}
+
+int as_settings_read(struct as_settings *settings, char *const environment[],
+                     char *message, size_t message_bytes)
+{
+    *settings = defaults;
+    if (message_bytes)
+        *message = '\0';
+
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const int err =
+            read_setting(settings, &table[i], environment, message, message_bytes);
+        if (err)
+            return err;
+    }
+    for (; *environment; environment++) {
+        if (strncmp(*environment, "ACTSWAP_", strlen("ACTSWAP_")) == 0 &&
+            !is_known(*environment))
+            return refuse_unknown(*environment, message, message_bytes);
+    }
+    return 0;
+}
+
+void as_settings_switch_off(struct as_settings *settings)
+{
+    const bool strict = settings->strict;
+
+    *settings = defaults;
+    settings->strict = strict;
+}
+
+size_t as_settings_help(char *text, size_t text_bytes)
+{
+    size_t used = 0;
+
+    if (text_bytes)
+        *text = '\0';
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const size_t room = used < text_bytes ? text_bytes - used : 0;
+        const int length = snprintf(room ? text + used : NULL, room,
+                                    "%s=%s\n    %s\n    default: %s\n", table[i].name,
+                                    table[i].values, table[i].help, table[i].otherwise);
+
+        used += length > 0 ? (size_t)length : 0;
+    }
+    return used;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_CORE_TEXT_H
+#define AS_CORE_TEXT_H
+
+// Small readings of text, without allocation.
+//
+// Thread-safety: every function may be called from any thread.
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// 1/0, true/false, on/off, yes/no in any case. 0 or -EINVAL.
+int as_text_bool(const char *text, bool *value);
+
+// A decimal number and nothing else. 0, -EINVAL or -ERANGE.
+int as_text_number(const char *text, uint64_t *value);
+
+// "512MiB", "1.5GiB", "48GB", bytes. 0, -EINVAL or -ERANGE.
+int as_text_bytes(const char *text, uint64_t *bytes);
+
+// "1%" to "100%". 0, -EINVAL or -ERANGE.
+int as_text_percent(const char *text, unsigned *percent);
+
+// How many single-character changes, with swapped neighbours counted as one, turn one
+// text into the other, in any case. Texts over 63 characters are as far as can be.
+unsigned as_text_distance(const char *a, const char *b);
+
+#endif
