@@ -80,6 +80,7 @@ enum actswap_reason {
     ACTSWAP_KEPT_NOT = 0,       // it has a page
     ACTSWAP_KEPT_POLICY,        // the policy does not offload here
     ACTSWAP_KEPT_SMALL,         // smaller than the floor
+    ACTSWAP_KEPT_PART,          // uses less than half of its storage
     ACTSWAP_KEPT_OLD,           // born before this forward: a parameter, buffer or cache
     ACTSWAP_KEPT_UNKNOWN,       // address not known to the ledger
     ACTSWAP_KEPT_CAPTURE,       // a stream capture is in progress
@@ -88,6 +89,7 @@ enum actswap_reason {
     ACTSWAP_KEPT_KIND,          // not a plain strided device tensor (said by the framework)
     ACTSWAP_KEPT_BACKWARD,      // saved while a backward runs
     ACTSWAP_KEPT_DETACHED,      // no framework attached, or the library is switched off
+    ACTSWAP_KEPT_DEVICE,        // the device refused a call of ours
     ACTSWAP_KEPT_REASONS,       // how many there are
 };
 
@@ -116,7 +118,7 @@ int actswap_save(const struct actswap_saved *saved, struct actswap_page **page);
 struct actswap_resident {
     size_t size;
     void *address; // first byte of the storage, for work on the stream given
-    void *ref;     // borrowed: take your own before the next call into the library
+    void *ref;     // borrowed until this thread's next call into the library
 };
 
 // Makes the page's bytes usable by later work on `stream`, allocating and copying in
@@ -131,11 +133,13 @@ void actswap_drop(struct actswap_page *page);
 
 // Says what the framework's allocator hands out and takes back: where a tensor begins and
 // ends is known to it alone when it keeps memory of its own. `reserved_bytes` is its total
-// on that device after the event. From the first call on, cudaMalloc and cudaFree no longer
-// count as allocations of tensors. May be called under the allocator's lock: nothing is
-// called back and no CUDA call is made. PyTorch's own events arrive here by themselves.
+// on that device after the event; `stream` is the one whose later work may use the memory
+// without further order, also after it was freed. From the first call on, cudaMalloc and
+// cudaFree no longer count as allocations of tensors. May be called under the allocator's
+// lock: nothing is called back and no CUDA call is made. PyTorch's own events arrive here
+// by themselves.
 void actswap_allocated(int device, const void *address, size_t bytes,
-                       size_t reserved_bytes);
+                       size_t reserved_bytes, void *stream);
 void actswap_freed(int device, const void *address, size_t bytes, size_t reserved_bytes);
 
 // --- Structure of the run

@@ -46,13 +46,16 @@ int as_pager_need(struct as_pager *pager, struct actswap_page *page, void *strea
                   struct actswap_resident *out);
 void as_pager_drop(struct as_pager *pager, struct actswap_page *page);
 
-// The block edges of one thread. At exit the block's pages whose copy out is queued are
-// let go, in the order of their saving.
+// The block edges of one thread. `verdict` is what the plan says of the block at entry
+// (of no meaning at exit): KEEP leaves what it saves where it is. At exit the block's
+// pages are let go, in the order of their saving, and at the exit of an outermost block
+// also those saved outside any block.
 void as_pager_block(struct as_pager *pager, enum actswap_edge edge, uint64_t block,
-                    void *stream);
+                    enum actswap_verdict verdict, void *stream);
 
-// Forward begin: what is born before now is not an activation. Backward begin: pages
-// outside any block are let go. Backward end: lanes are drained of host-side waits.
+// Forward begin: what is born before now is not an activation; before the first one
+// nothing is. Backward begin: pages saved outside any block are let go. Backward end, when
+// no other backward runs: pages that a kept graph still holds are let go again.
 void as_pager_mark(struct as_pager *pager, enum actswap_moment moment);
 
 struct as_pager_totals {

@@ -22,9 +22,10 @@ struct as_ledger;
 struct as_ledger *as_ledger_create(void);
 void as_ledger_destroy(struct as_ledger *ledger);
 
-// `reserved_bytes` is the allocator's total on that device after the event.
+// `reserved_bytes` is the allocator's total on that device after the event, `stream` the
+// one that the memory belongs to: the allocator hands it out again to that one only.
 void as_ledger_add(struct as_ledger *ledger, int device, const void *address,
-                   size_t bytes, size_t reserved_bytes);
+                   size_t bytes, size_t reserved_bytes, void *stream);
 void as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
                       size_t bytes, size_t reserved_bytes);
 
@@ -34,6 +35,7 @@ struct as_block {
     int device;
     uint64_t generation; // of the whole ledger: grows by one with each allocation
     enum actswap_category category;
+    void *stream; // that it was allocated on
 };
 
 // The live block that holds `address`, which may point inside. False: none.
@@ -42,6 +44,11 @@ bool as_ledger_find(struct as_ledger *ledger, int device, const void *address,
 
 // The generation that the next allocation will get: what is smaller is older than now.
 uint64_t as_ledger_now(const struct as_ledger *ledger);
+
+// Streams of `device` that something was allocated on since `generation`: they had work.
+// Writes at most `count` of them and returns how many there are.
+size_t as_ledger_streams(struct as_ledger *ledger, int device, uint64_t generation,
+                         void *streams[], size_t count);
 
 // 0 or -ENOENT.
 int as_ledger_tag(struct as_ledger *ledger, int device, const void *address,
