@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+
+#include "cli/error.h"
+#include "core/settings.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_GPU = 256,
+    KEY_COMPUTE,
+    KEY_ORDER,
+    KEY_ASCII,
+    KEY_HELP
+};
+
+enum {
+    OPTIONS_MAX = 12
+};
+
+struct verb {
+    const char *name;
+    const char *args_doc;
+    const char *doc;
+    struct argp_option options[OPTIONS_MAX];
+};
+
+#define OPTION_GPU                                                                       \
+    {                                                                                    \
+        "gpu", KEY_GPU, "NAME", 0, "The simulated card (default h100-80gb)", 0           \
+    }
+#define OPTION_POLICY                                                                    \
+    {                                                                                    \
+        "policy", 'p', "POLICY", 0,                                                      \
+            "off, offload or recompute (default: ACTSWAP_POLICY or off)", 0              \
+    }
+#define OPTION_COMPUTE                                                                   \
+    {                                                                                    \
+        "compute", KEY_COMPUTE, "HOW", 0,                                                \
+            "values: every number is computed on this machine (default); shapes: only "  \
+            "memory and "                                                                \
+            "order are simulated, which is fast at any model size, but losses mean "     \
+            "nothing",                                                                   \
+            0                                                                            \
+    }
+#define OPTION_ORDER                                                                     \
+    {                                                                                    \
+        "order", KEY_ORDER, "WHEN", 0,                                                   \
+            "early (default) or late: work on streams runs as soon, or as late, as the " \
+            "program's own "                                                             \
+            "synchronisation allows",                                                    \
+            0                                                                            \
+    }
+#define OPTION_FOLDER                                                                    \
+    {                                                                                    \
+        "output", 'o', "DIR", 0,                                                         \
+            "A new folder for the report (default: actswap-DATE-PID)", 0                 \
+    }
+#define OPTION_FORCE                                                                     \
+    {                                                                                    \
+        "force", 'f', NULL, 0, "DIR may exist; no file in it is overwritten", 0          \
+    }
+
+#define OPTION_HELP                                                                      \
+    {                                                                                    \
+        "help", KEY_HELP, NULL, 0, "This text", -1                                       \
+    }
+
+static const struct verb verbs[] = {
+    {
+        .name = "rehearse",
+        .args_doc = "[--] python train.py ...",
+        .doc =
+            "Runs a training program on a simulated GPU. Neither a GPU nor a driver is "
+            "needed.\v"
+            "The exit code is the program's own. 1: it never used CUDA; 2: bad option or "
+            "setting; 125: actswap could not start it; 126, 127: not executable, not "
+            "found.",
+        .options = {OPTION_GPU,
+                    OPTION_POLICY,
+                    OPTION_COMPUTE,
+                    OPTION_ORDER,
+                    OPTION_FOLDER,
+                    OPTION_FORCE,
+                    OPTION_HELP,
+                    {0}},
+    },
+    {
+        .name = "run",
+        .args_doc = "[--] python train.py ...",
+        .doc =
+            "Runs a training program on this machine's GPU, watched, and under a "
+            "policy.\v"
+            "Replaces itself by the program: signals, process id and exit code are the "
+            "program's own. 2: bad option or setting; 125: actswap could not start it; "
+            "126, 127: not executable, not found.",
+        .options = {OPTION_POLICY, OPTION_FOLDER, OPTION_FORCE, OPTION_HELP, {0}},
+    },
+    {
+        .name = "compare",
+        .args_doc = "[--] python train.py ...\nDIR...",
+        .doc =
+            "Runs a training program once for each policy and prints one table: memory, "
+            "bytes moved, and whether losses and gradients agree bit for bit. Given "
+            "folders of earlier runs, compares those.\v"
+            "Exit code 0: losses and gradients are identical (or were not computed); "
+            "1: they differ; 2: a run failed or could not be started.",
+        .options = {{"gpu", KEY_GPU, "NAME", 0,
+                     "Simulate this card (default: use this machine's GPU)", 0},
+                    {"policy", 'p', "POLICY,...", 0,
+                     "What to compare (default off,offload,recompute)", 0},
+                    OPTION_COMPUTE,
+                    OPTION_ORDER,
+                    {"output", 'o', "DIR", 0,
+                     "A new folder for logs and reports (default: actswap-DATE-PID)", 0},
+                    OPTION_FORCE,
+                    {"ascii", KEY_ASCII, NULL, 0, "Plain characters in the table", 0},
+                    OPTION_HELP,
+                    {0}},
+    },
+};
+
+static error_t take(int key, char *arg, struct argp_state *state)
+{
+    struct as_options *const options = state->input;
+    switch (key) {
+    case KEY_GPU:
+        options->gpu = arg;
+        return 0;
+    case 'p':
+        options->policy = arg;
+        return 0;
+    case KEY_COMPUTE:
+        options->compute = arg;
+        return 0;
+    case KEY_ORDER:
+        options->order = arg;
+        return 0;
+    case 'o':
+        options->folder = arg;
+        return 0;
+    case 'f':
+        options->force = true;
+        return 0;
+    case KEY_HELP:
+        options->help = true;
+        return 0;
+    case KEY_ASCII:
+        options->ascii = true;
+        return 0;
+    case ARGP_KEY_ARG: // the program; all that follows is its own
+        options->program = &state->argv[state->next - 1];
+        state->next = state->argc;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t n = 0; n < sizeof(verbs) / sizeof(verbs[0]); n++) {
+        if (!strcmp(verbs[n].name, name))
+            return &verbs[n];
+    }
+    return NULL;
+}
+
+// argp would print two lines and no nearest name.
+static int explain(const struct verb *verb, const char *given)
+{
+    const char *names[OPTIONS_MAX + 1] = {0};
+    size_t count = 0;
+    for (const struct argp_option *o = verb->options; o->name; o++)
+        names[count++] = o->name;
+
+    char name[64];
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(given, "="), given);
+    const bool is_long = !strncmp(name, "--", 2);
+    for (const struct argp_option *o = verb->options; o->name; o++) {
+        const bool is_this = is_long ? !strcmp(name + 2, o->name) : name[1] == o->key;
+        if (is_this && o->arg)
+            return as_error(AS_EXIT_USAGE, "%s needs a value: %s %s", name, name, o->arg);
+        if (is_this)
+            return as_error(AS_EXIT_USAGE, "%s takes no value: %s", name, given);
+    }
+    const char *nearest = is_long ? as_settings_nearest(name + 2, names) : NULL;
+    return as_error(AS_EXIT_USAGE,
+                    "%s is not an option of actswap %s. %s%s%s(all: actswap %s --help)",
+                    name, verb->name, nearest ? "Did you mean --" : "",
+                    nearest ? nearest : "", nearest ? "? " : "", verb->name);
+}
+
+// argp tells where it stopped: behind the option, or behind what it took for its value.
+static const char *find_culprit(char **argv, int next)
+{
+    const int last = next > 1 ? next - 1 : 1;
+    return last > 1 && argv[last][0] != '-' ? argv[last - 1] : argv[last];
+}
+
+int as_options_parse(struct as_options *options, const char *verb_name, int argc,
+                     char **argv)
+{
+    static char *nothing[] = {NULL};
+    const struct verb *const verb = find_verb(verb_name);
+
+    *options = (struct as_options){.verb = verb->name, .program = nothing};
+    const struct argp argp = {.options = verb->options,
+                              .parser = take,
+                              .args_doc = verb->args_doc,
+                              .doc = verb->doc};
+    char name[64];
+    (void)snprintf(name, sizeof(name), "actswap %s", verb->name);
+    argv[0] = name; // argp shows it in the usage line
+
+    int next = argc;
+    // Errors are silent there and explained here; argp's own --help would be silent too.
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, &next,
+                   options))
+        return explain(verb, find_culprit(argv, next));
+    if (options->help) {
+        argp_help(&argp, stdout, ARGP_HELP_STD_HELP, name);
+        exit(0);
+    }
+    return 0;
+}
