@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "track/steps.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct as_steps {
+    pthread_mutex_t lock;
+    uint64_t count;
+    // The kept ones; the current step is among them from its first root on.
+    struct as_step kept[AS_STEPS_FIRST + AS_STEPS_LAST];
+};
+
+struct as_steps *as_steps_create(void)
+{
+    struct as_steps *steps = calloc(1, sizeof(*steps));
+
+    if (steps)
+        pthread_mutex_init(&steps->lock, NULL);
+    return steps;
+}
+
+void as_steps_destroy(struct as_steps *steps)
+{
+    if (!steps)
+        return;
+    pthread_mutex_destroy(&steps->lock);
+    free(steps);
+}
+
+static struct as_step *slot(struct as_steps *steps, uint64_t number)
+{
+    if (number < AS_STEPS_FIRST)
+        return &steps->kept[number];
+    return &steps->kept[AS_STEPS_FIRST + (number - AS_STEPS_FIRST) % AS_STEPS_LAST];
+}
+
+// The current step's slot still shows an older one, so that one is not kept.
+static bool is_kept(const struct as_steps *steps, uint64_t number)
+{
+    return number <= steps->count &&
+           (number < AS_STEPS_FIRST || number + AS_STEPS_LAST > steps->count);
+}
+
+uint64_t as_steps_count(struct as_steps *steps)
+{
+    pthread_mutex_lock(&steps->lock);
+    const uint64_t count = steps->count;
+    pthread_mutex_unlock(&steps->lock);
+    return count;
+}
+
+void as_steps_end(struct as_steps *steps, const struct as_step *figures)
+{
+    pthread_mutex_lock(&steps->lock);
+    struct as_step *step = slot(steps, steps->count);
+    const unsigned root_count = step->root_count;
+    struct as_root roots[AS_ROOTS];
+
+    memcpy(roots, step->roots, sizeof(roots));
+    *step = *figures;
+    step->root_count = root_count;
+    memcpy(step->roots, roots, sizeof(roots));
+
+    steps->count++;
+    memset(slot(steps, steps->count), 0, sizeof(*step));
+    pthread_mutex_unlock(&steps->lock);
+}
+
+int as_steps_expect_root(struct as_steps *steps, uint64_t *number)
+{
+    pthread_mutex_lock(&steps->lock);
+    struct as_step *step = slot(steps, steps->count);
+    const unsigned place = step->root_count++;
+
+    *number = steps->count;
+    pthread_mutex_unlock(&steps->lock);
+    return place < AS_ROOTS ? (int)place : -ENOSPC;
+}
+
+void as_steps_root(struct as_steps *steps, uint64_t number, int place, const void *bits,
+                   size_t bytes)
+{
+    pthread_mutex_lock(&steps->lock);
+    if (is_kept(steps, number)) {
+        struct as_root *root = &slot(steps, number)->roots[place];
+
+        memcpy(root->bits, bits, bytes);
+        root->bytes = (uint8_t)bytes;
+    }
+    pthread_mutex_unlock(&steps->lock);
+}
+
+bool as_steps_read(struct as_steps *steps, uint64_t number, struct as_step *step)
+{
+    pthread_mutex_lock(&steps->lock);
+    const bool kept = is_kept(steps, number);
+    if (kept)
+        *step = *slot(steps, number);
+    pthread_mutex_unlock(&steps->lock);
+    return kept;
+}
