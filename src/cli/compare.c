@@ -1,10 +1,276 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/check.h"
+#include "cli/ending.h"
 #include "cli/error.h"
+#include "cli/files.h"
+#include "cli/folder.h"
+#include "cli/launch.h"
+#include "cli/policies.h"
+#include "cli/progress.h"
+#include "cli/sides.h"
+#include "cli/simulate.h"
 #include "cli/verbs.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define POLICIES "off,offload,recompute"
+
+// All runs of one comparison.
+struct comparison {
+    struct as_options options;
+    struct as_policies policies;
+    struct as_folder folder;
+    char *path; // of the program
+    struct as_result results[AS_TABLE_COLUMNS];
+    size_t count;
+};
+
+static bool has_gpu(void)
+{
+    return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);
+}
+
+static int check_device(const struct as_options *options)
+{
+    if (options->gpu)
+        return as_simulate(options);
+    if (options->compute || options->order) {
+        return as_error(AS_EXIT_USAGE, "--compute and --order are for a simulated GPU: add "
+                                       "--gpu " AS_SIMULATE_GPU);
+    }
+    if (!has_gpu()) {
+        return as_error(AS_EXIT_USAGE,
+                        "no NVIDIA GPU here: add --gpu " AS_SIMULATE_GPU " to simulate one");
+    }
+    return as_check_not_simulated();
+}
+
+static int check_policies(struct comparison *all)
+{
+    const char *const list = all->options.policy ? all->options.policy : POLICIES;
+    const int err = as_policies_split(&all->policies, list);
+    if (err) {
+        return as_error(AS_EXIT_USAGE, "-p %s: %s", list,
+                        err == -E2BIG ? "too many policies" : "a policy's name is missing");
+    }
+    for (size_t n = 0; n < all->policies.count; n++) {
+        int code = as_launch_set("ACTSWAP_POLICY", all->policies.names[n]);
+        if (!code)
+            code = as_check_settings(true);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int prepare(struct comparison *all)
+{
+    const struct as_options *const options = &all->options;
+    int err = as_check_program(options, &all->path);
+    if (!err)
+        err = check_device(options);
+    if (!err)
+        err = check_policies(all);
+    if (!err)
+        err = as_launch_name_run();
+    if (!err)
+        err = as_launch_set("ACTSWAP_DIGEST", "1");
+    if (!err)
+        err = as_folder_make(&all->folder, options->folder, options->force);
+    if (err)
+        return err;
+    err = as_files_preload(options->gpu ? AS_STACK_SIMULATED : AS_STACK_REAL);
+    if (err)
+        as_folder_discard(&all->folder);
+    return err;
+}
+
+// "offload", and "offload.2" when the same policy is run again.
+static void name_run(const struct comparison *all, size_t run, char *name, size_t bytes)
+{
+    size_t same = 1;
+    for (size_t n = 0; n < run; n++)
+        same += !strcmp(all->policies.names[n], all->policies.names[run]);
+    if (same > 1)
+        (void)snprintf(name, bytes, "%s.%zu", all->policies.names[run], same);
+    else
+        (void)snprintf(name, bytes, "%s", all->policies.names[run]);
+}
+
+static int read_result(struct comparison *all, size_t run, const char *name, int status)
+{
+    struct as_result *const result = &all->results[run];
+    char folder[PATH_MAX], file[NAME_MAX + 1];
+    (void)snprintf(folder, sizeof(folder), "%s/%s", all->folder.shown, name);
+    if (as_folder_count_reports(folder, file)) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof(path), "%s/%s", folder, file) >= (int)sizeof(path))
+            return as_error(AS_EXIT_USAGE, "%s: the name is too long", folder);
+        if (as_result_read(result, path))
+            return AS_EXIT_USAGE;
+    }
+    if (status && result->outcome == AS_OUTCOME_OK)
+        result->outcome = AS_OUTCOME_FAILED;
+    result->exit_status = status;
+    (void)snprintf(result->name, sizeof(result->name), "%s", name);
+    return 0;
+}
+
+static const char *outcome_text(const struct as_result *result)
+{
+    switch (result->outcome) {
+    case AS_OUTCOME_OK:
+        return "ok";
+    case AS_OUTCOME_OOM:
+        return "out of memory";
+    case AS_OUTCOME_FAILED:
+        return "failed";
+    case AS_OUTCOME_NONE:
+        break;
+    }
+    return "no report";
+}
+
+// One run. A non-zero result ends the comparison.
+static int run_one(struct comparison *all, size_t run)
+{
+    char name[AS_RESULT_NAME_BYTES], log[PATH_MAX];
+    name_run(all, run, name, sizeof(name));
+    (void)snprintf(log, sizeof(log), "%s/%s.log", all->folder.path, name);
+    int err = as_launch_set("ACTSWAP_POLICY", all->policies.names[run]);
+    if (!err)
+        err = as_folder_report_to(&all->folder, name);
+    if (err)
+        return err;
+
+    struct as_progress progress;
+    as_progress_begin(&progress, run + 1, all->policies.count, name);
+    int status = 0;
+    err = as_launch_wait(all->path, all->options.program, log, &progress.clock, &status);
+    if (!err)
+        err = read_result(all, run, name, status);
+    as_progress_end(&progress, err ? "not started" : outcome_text(&all->results[run]));
+    if (err)
+        return err;
+    all->count = run + 1;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
+        return as_launch_end_as(status);
+    (void)snprintf(log, sizeof(log), "%s/%s.log", all->folder.shown, name);
+    if (all->results[run].outcome == AS_OUTCOME_NONE) {
+        (void)as_ending_explain(all->path, all->options.program, status, log);
+        return AS_EXIT_USAGE;
+    }
+    if (all->results[run].outcome == AS_OUTCOME_FAILED)
+        as_ending_failed(all->options.program, status, log, all->results[run].report);
+    return 0;
+}
+
+static void print_command(const struct comparison *all, const struct as_result *best)
+{
+    (void)printf("\nreports: %s/*/rank0.json   output: %s/*.log\n", all->folder.shown,
+                 all->folder.shown);
+    if (!best)
+        return;
+    (void)printf("next: actswap run -p %s --", best->name);
+    for (char *const *arg = all->options.program; *arg; arg++) {
+        const bool plain = **arg && !(*arg)[strcspn(*arg, " \t\n'\"\\$`*?[](){}<>|&;#~!")];
+        (void)printf(plain ? " %s" : " '%s'", *arg);
+    }
+    (void)printf("%s\n", all->options.gpu ? "   # on the card itself" : "");
+}
+
+static int exit_code(const struct comparison *all)
+{
+    bool failed = false;
+    size_t ended = 0;
+    for (size_t n = 0; n < all->count; n++) {
+        failed = failed || all->results[n].outcome == AS_OUTCOME_FAILED ||
+                 all->results[n].outcome == AS_OUTCOME_NONE;
+        ended += all->results[n].outcome == AS_OUTCOME_OK;
+    }
+    const enum as_verdict verdict = as_sides_judge(all->results, all->count);
+    if (verdict == AS_VERDICT_DIFFER)
+        return AS_EXIT_FAILED;
+    if (failed || !ended)
+        return AS_EXIT_USAGE;
+    return 0;
+}
+
+static const char *program_name(const struct comparison *all)
+{
+    const char *const script = as_check_is_python(all->options.program[0])
+                                   ? as_check_script(all->options.program)
+                                   : NULL;
+    const char *const name = script ? script : all->options.program[0];
+    const char *const slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static int run_all(struct comparison *all)
+{
+    int err = prepare(all);
+    if (err)
+        return err;
+    for (size_t n = 0; !err && n < all->policies.count; n++)
+        err = run_one(all, n);
+    if (err)
+        return err;
+    const struct as_look look = as_look_of(stdout, all->options.ascii);
+    (void)putchar('\n');
+    as_sides_print(all->results, all->count, program_name(all), stdout, look);
+    print_command(all, as_sides_best(all->results, all->count));
+    return exit_code(all);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return !stat(path, &status) && S_ISDIR(status.st_mode);
+}
+
+// Reports of earlier runs: each argument is a folder with one.
+static int read_all(struct comparison *all)
+{
+    for (char *const *arg = all->options.program; *arg; arg++) {
+        char file[NAME_MAX + 1], path[PATH_MAX];
+        if (all->count == AS_TABLE_COLUMNS)
+            return as_error(AS_EXIT_USAGE, "too many folders: at most %d", AS_TABLE_COLUMNS);
+        if (!is_folder(*arg))
+            return as_error(AS_EXIT_USAGE, "%s is not a folder of reports", *arg);
+        if (!as_folder_count_reports(*arg, file))
+            return as_error(AS_EXIT_USAGE, "no report (*.json) in %s", *arg);
+        if (snprintf(path, sizeof(path), "%s/%s", *arg, file) >= (int)sizeof(path))
+            return as_error(AS_EXIT_USAGE, "%s: the name is too long", *arg);
+        if (as_result_read(&all->results[all->count], path))
+            return AS_EXIT_USAGE;
+        all->count++;
+    }
+    as_sides_print(all->results, all->count, "earlier runs", stdout,
+                   as_look_of(stdout, all->options.ascii));
+    return exit_code(all);
+}
 
 int as_verb_compare(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    return as_error(AS_EXIT_USAGE, "compare is not built yet");
+    struct comparison *const all = calloc(1, sizeof(*all));
+    if (!all)
+        return as_error(AS_EXIT_USAGE, "out of memory");
+    int err = as_options_parse(&all->options, "compare", argc, argv);
+    if (!err) {
+        const bool old = all->options.program[0] && is_folder(all->options.program[0]);
+        err = old ? read_all(all) : run_all(all);
+    }
+    for (size_t n = 0; n < all->count; n++)
+        as_result_finish(&all->results[n]);
+    as_policies_finish(&all->policies);
+    free(all->path);
+    free(all);
+    return err;
 }

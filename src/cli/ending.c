@@ -149,7 +149,7 @@ static bool explain_pytorch(const char *path, char *const program[])
     return false;
 }
 
-int as_ending_explain(const char *path, char *const program[], int status)
+int as_ending_explain(const char *path, char *const program[], int status, const char *log)
 {
     const bool failed = status != 0;
     const int code = !failed               ? AS_EXIT_FAILED
@@ -163,8 +163,8 @@ int as_ending_explain(const char *path, char *const program[], int status)
         char how[64];
         as_launch_describe(status, how, sizeof(how));
         return as_error((enum as_exit)code,
-                        "%s ended with %s before it used CUDA; its own message is above",
-                        script_name(program), how);
+                        "%s ended with %s before it used CUDA; its own message is %s%s",
+                        script_name(program), how, log ? "in " : "above", log ? log : "");
     }
     return as_error(AS_EXIT_FAILED,
                     "%s never used CUDA: nothing was moved to the device "
@@ -172,12 +172,13 @@ int as_ending_explain(const char *path, char *const program[], int status)
                     script_name(program));
 }
 
-void as_ending_failed(char *const program[], int status, const char *report)
+void as_ending_failed(char *const program[], int status, const char *log,
+                      const char *report)
 {
     char how[64];
     as_launch_describe(status, how, sizeof(how));
-    as_error(AS_EXIT_FAILED,
-             "%s ended with %s; its own message is above, what was seen until "
-             "then is in %s",
-             script_name(program), how, report);
+    (void)as_error(AS_EXIT_FAILED,
+                   "%s ended with %s; its own message is %s%s, what was seen until then is "
+                   "in %s",
+                   script_name(program), how, log ? "in " : "above", log ? log : "", report);
 }

@@ -38,13 +38,13 @@ static int end(const struct as_folder *folder, const char *path, char *const pro
     char first[NAME_MAX + 1];
     if (!as_folder_count_reports(folder->path, first)) {
         as_folder_discard(folder);
-        const int code = as_ending_explain(path, program, status);
+        const int code = as_ending_explain(path, program, status, NULL);
         return status ? as_launch_end_as(status) : code;
     }
     if (status) {
         char report[PATH_MAX + NAME_MAX + 2];
         (void)snprintf(report, sizeof(report), "%s/%s", folder->shown, first);
-        as_ending_failed(program, status, report);
+        as_ending_failed(program, status, NULL, report);
     }
     return as_launch_end_as(status);
 }

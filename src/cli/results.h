@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_CLI_RESULTS_H
+#define AS_CLI_RESULTS_H
+
+// What one run left behind, read from its report (schema actswap.report/1).
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { AS_RESULT_CATEGORIES = 12, AS_RESULT_NAME_BYTES = 48 };
+
+enum as_outcome {
+    AS_OUTCOME_NONE,    // no readable report
+    AS_OUTCOME_OK,      // ended by itself
+    AS_OUTCOME_OOM,     // the device's memory did not suffice
+    AS_OUTCOME_FAILED,  // ended with an error, a signal, or is still running
+};
+
+struct as_result_category {
+    char name[AS_RESULT_NAME_BYTES];
+    uint64_t bytes;
+};
+
+struct as_result {
+    char name[AS_RESULT_NAME_BYTES]; // the policy
+    char report[PATH_MAX];
+    enum as_outcome outcome;
+    int exit_status; // as of waitpid(), where we ran it
+    char device[AS_RESULT_NAME_BYTES];
+    char compute[AS_RESULT_NAME_BYTES]; // "" on a real device
+    bool simulated;
+    uint64_t device_bytes;
+    uint64_t steps;
+    uint64_t after_forward_bytes, peak_bytes, reserved_bytes;
+    uint64_t released_bytes, out_bytes, in_bytes, pinned_bytes;
+    struct as_result_category categories[AS_RESULT_CATEGORIES];
+    size_t category_count;
+    // One text a step: the loss's bits, and the digest of the gradients.
+    char **losses, **digests;
+    size_t loss_count, digest_count;
+};
+
+// Reads one report. 0 or -EINVAL, after one line on stderr that names the file.
+int as_result_read(struct as_result *result, const char *path);
+
+void as_result_finish(struct as_result *result);
+
+// The first step at which two runs' texts differ, counted from 1; 0: they agree.
+size_t as_result_first_difference(char *const a[], size_t a_count, char *const b[],
+                                  size_t b_count);
+
+#endif

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/sides.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum list { LOSSES, GRADIENTS };
+
+static char **texts_of(const struct as_result *result, enum list list, size_t *count)
+{
+    *count = list == LOSSES ? result->loss_count : result->digest_count;
+    return list == LOSSES ? result->losses : result->digests;
+}
+
+// The run that the others are held against: the first that ended and has values.
+static const struct as_result *find_reference(const struct as_result results[], size_t count,
+                                              enum list list)
+{
+    for (size_t n = 0; n < count; n++) {
+        size_t texts = 0;
+        (void)texts_of(&results[n], list, &texts);
+        if (results[n].outcome == AS_OUTCOME_OK && texts)
+            return &results[n];
+    }
+    return NULL;
+}
+
+static bool has_no_values(const struct as_result *result)
+{
+    return !strcmp(result->compute, "shapes");
+}
+
+// 0: equal, else the first step that differs.
+static size_t first_difference(const struct as_result *a, const struct as_result *b,
+                               enum list list)
+{
+    size_t a_count, b_count;
+    char **const a_texts = texts_of(a, list, &a_count);
+    char **const b_texts = texts_of(b, list, &b_count);
+    return as_result_first_difference(a_texts, a_count, b_texts, b_count);
+}
+
+static enum as_verdict judge(const struct as_result results[], size_t count, enum list list)
+{
+    const struct as_result *const reference = find_reference(results, count, list);
+    size_t compared = 0;
+    for (size_t n = 0; n < count; n++) {
+        if (has_no_values(&results[n]))
+            return AS_VERDICT_NOT_COMPUTED;
+        if (!reference || &results[n] == reference || results[n].outcome != AS_OUTCOME_OK)
+            continue;
+        if (first_difference(reference, &results[n], list))
+            return AS_VERDICT_DIFFER;
+        compared++;
+    }
+    return compared ? AS_VERDICT_IDENTICAL : AS_VERDICT_NONE;
+}
+
+enum as_verdict as_sides_judge(const struct as_result results[], size_t count)
+{
+    const enum as_verdict losses = judge(results, count, LOSSES);
+    const enum as_verdict gradients = judge(results, count, GRADIENTS);
+    if (losses == AS_VERDICT_DIFFER || gradients == AS_VERDICT_DIFFER)
+        return AS_VERDICT_DIFFER;
+    return losses;
+}
+
+static void set(struct as_cell *cell, enum as_tone tone, const char *text)
+{
+    (void)snprintf(cell->text, sizeof(cell->text), "%s", text);
+    cell->tone = tone;
+}
+
+static void set_outcome(struct as_cell *cell, const struct as_result *result)
+{
+    switch (result->outcome) {
+    case AS_OUTCOME_OK:
+        set(cell, AS_TONE_GOOD, "ok");
+        return;
+    case AS_OUTCOME_OOM:
+        (void)snprintf(cell->text, sizeof(cell->text), "OOM in step %" PRIu64,
+                       result->steps + 1);
+        cell->tone = AS_TONE_BAD;
+        return;
+    case AS_OUTCOME_FAILED:
+        if (WIFSIGNALED(result->exit_status))
+            (void)snprintf(cell->text, sizeof(cell->text), "failed, signal %d",
+                           WTERMSIG(result->exit_status));
+        else
+            (void)snprintf(cell->text, sizeof(cell->text), "failed, status %d",
+                           WEXITSTATUS(result->exit_status));
+        cell->tone = AS_TONE_BAD;
+        return;
+    case AS_OUTCOME_NONE:
+        break;
+    }
+    set(cell, AS_TONE_BAD, "no report");
+}
+
+static void set_agreement(struct as_cell *cell, const struct as_result *result,
+                          const struct as_result *reference, enum list list)
+{
+    size_t count = 0;
+    (void)texts_of(result, list, &count);
+    if (has_no_values(result)) {
+        set(cell, AS_TONE_FAINT, "not computed");
+    } else if (result->outcome != AS_OUTCOME_OK || (!reference && !count)) {
+        set(cell, AS_TONE_FAINT, result->outcome == AS_OUTCOME_OK ? "none seen" : "-");
+    } else if (result == reference) {
+        set(cell, AS_TONE_FAINT, "reference");
+    } else {
+        const size_t step = first_difference(reference, result, list);
+        if (!step) {
+            set(cell, AS_TONE_GOOD, "identical");
+            return;
+        }
+        (void)snprintf(cell->text, sizeof(cell->text), "differ from step %zu", step);
+        cell->tone = AS_TONE_BAD;
+    }
+}
+
+// The rows that are one number of bytes. An OOM's numbers are true as far as it came.
+static const struct byte_row {
+    const char *label;
+    size_t offset;
+    bool each_step;
+} byte_rows[] = {
+    {"after forward", offsetof(struct as_result, after_forward_bytes), false},
+    {"peak on device", offsetof(struct as_result, peak_bytes), false},
+    {"reserved", offsetof(struct as_result, reserved_bytes), false},
+    {"released a step", offsetof(struct as_result, released_bytes), true},
+    {"out a step", offsetof(struct as_result, out_bytes), true},
+    {"in a step", offsetof(struct as_result, in_bytes), true},
+    {"pinned host memory", offsetof(struct as_result, pinned_bytes), false},
+};
+
+static void set_bytes(struct as_cell *cell, const struct as_result *result,
+                      const struct byte_row *row)
+{
+    uint64_t bytes;
+    memcpy(&bytes, (const char *)result + row->offset, sizeof(bytes));
+    if (row->each_step && result->steps)
+        bytes /= result->steps;
+    if (result->outcome == AS_OUTCOME_NONE)
+        set(cell, AS_TONE_FAINT, "-");
+    else
+        (void)as_table_bytes(bytes, cell->text, sizeof(cell->text));
+}
+
+static void fill_table(struct as_table *table, const struct as_result results[], size_t count)
+{
+    const struct as_result *const losses = find_reference(results, count, LOSSES);
+    const struct as_result *const gradients = find_reference(results, count, GRADIENTS);
+
+    table->columns = count;
+    struct as_row *row = as_table_add(table, "");
+    for (size_t n = 0; n < count; n++)
+        set(&row->cells[n], AS_TONE_PLAIN, results[n].name);
+    row = as_table_add(table, "result");
+    for (size_t n = 0; n < count; n++)
+        set_outcome(&row->cells[n], &results[n]);
+    for (size_t k = 0; k < sizeof(byte_rows) / sizeof(byte_rows[0]); k++) {
+        row = as_table_add(table, byte_rows[k].label);
+        for (size_t n = 0; n < count; n++)
+            set_bytes(&row->cells[n], &results[n], &byte_rows[k]);
+    }
+    row = as_table_add(table, "losses");
+    for (size_t n = 0; n < count; n++)
+        set_agreement(&row->cells[n], &results[n], losses, LOSSES);
+    row = as_table_add(table, "gradients");
+    for (size_t n = 0; n < count; n++)
+        set_agreement(&row->cells[n], &results[n], gradients, GRADIENTS);
+}
+
+static void print_heading(const struct as_result *first, const char *program, FILE *out)
+{
+    char total[32];
+    (void)fprintf(out, "actswap compare  %s  %" PRIu64 " steps  %s (%s)%s%s   %s\n\n", program,
+                  first->steps, *first->device ? first->device : "unknown device",
+                  as_table_bytes(first->device_bytes, total, sizeof(total)),
+                  *first->compute ? "  " : "", first->compute,
+                  first->simulated ? "simulated, not measured" : "measured");
+}
+
+static void print_categories(const struct as_result *result, FILE *out)
+{
+    char text[32];
+    if (!result->category_count || !result->peak_bytes)
+        return;
+    (void)fprintf(out, "\nat the peak of %s, %s:\n", result->name,
+                  as_table_bytes(result->peak_bytes, text, sizeof(text)));
+    for (size_t n = 0; n < result->category_count; n++) {
+        const struct as_result_category *const category = &result->categories[n];
+        if (!category->bytes)
+            continue;
+        (void)fprintf(out, "  %-18s %10s  %3.0f%%\n", category->name,
+                      as_table_bytes(category->bytes, text, sizeof(text)),
+                      100.0 * (double)category->bytes / (double)result->peak_bytes);
+    }
+}
+
+void as_sides_print(const struct as_result results[], size_t count, const char *program,
+                    FILE *out, struct as_look look)
+{
+    struct as_table table = {0};
+    fill_table(&table, results, count);
+    print_heading(&results[0], program, out);
+    as_table_print(&table, out, look);
+    print_categories(&results[0], out);
+}
+
+const struct as_result *as_sides_best(const struct as_result results[], size_t count)
+{
+    const struct as_result *best = NULL;
+    for (size_t n = 1; n < count; n++) {
+        if (results[n].outcome != AS_OUTCOME_OK)
+            continue;
+        const bool fits_first = results[0].outcome == AS_OUTCOME_OK;
+        if (fits_first && results[n].peak_bytes >= results[0].peak_bytes)
+            continue;
+        if (!best || results[n].peak_bytes < best->peak_bytes)
+            best = &results[n];
+    }
+    return best;
+}
