@@ -42,12 +42,13 @@ static int check_device(const struct as_options *options)
     if (options->gpu)
         return as_simulate(options);
     if (options->compute || options->order) {
-        return as_error(AS_EXIT_USAGE, "--compute and --order are for a simulated GPU: add "
-                                       "--gpu " AS_SIMULATE_GPU);
+        return as_error(AS_EXIT_USAGE,
+                        "--compute and --order are for a simulated GPU: add "
+                        "--gpu " AS_SIMULATE_GPU);
     }
     if (!has_gpu()) {
-        return as_error(AS_EXIT_USAGE,
-                        "no NVIDIA GPU here: add --gpu " AS_SIMULATE_GPU " to simulate one");
+        return as_error(AS_EXIT_USAGE, "no NVIDIA GPU here: add --gpu " AS_SIMULATE_GPU
+                                       " to simulate one");
     }
     return as_check_not_simulated();
 }
@@ -58,7 +59,8 @@ static int check_policies(struct comparison *all)
     const int err = as_policies_split(&all->policies, list);
     if (err) {
         return as_error(AS_EXIT_USAGE, "-p %s: %s", list,
-                        err == -E2BIG ? "too many policies" : "a policy's name is missing");
+                        err == -E2BIG ? "too many policies"
+                                      : "a policy's name is missing");
     }
     for (size_t n = 0; n < all->policies.count; n++) {
         int code = as_launch_set("ACTSWAP_POLICY", all->policies.names[n]);
@@ -107,13 +109,11 @@ static void name_run(const struct comparison *all, size_t run, char *name, size_
 static int read_result(struct comparison *all, size_t run, const char *name, int status)
 {
     struct as_result *const result = &all->results[run];
-    char folder[PATH_MAX], file[NAME_MAX + 1];
-    (void)snprintf(folder, sizeof(folder), "%s/%s", all->folder.shown, name);
+    char folder[PATH_MAX], path[PATH_MAX], file[NAME_MAX + 1];
+    if (as_folder_join(folder, all->folder.shown, name, ""))
+        return AS_EXIT_USAGE;
     if (as_folder_count_reports(folder, file)) {
-        char path[PATH_MAX];
-        if (snprintf(path, sizeof(path), "%s/%s", folder, file) >= (int)sizeof(path))
-            return as_error(AS_EXIT_USAGE, "%s: the name is too long", folder);
-        if (as_result_read(result, path))
+        if (as_folder_join(path, folder, file, "") || as_result_read(result, path))
             return AS_EXIT_USAGE;
     }
     if (status && result->outcome == AS_OUTCOME_OK)
@@ -143,8 +143,9 @@ static int run_one(struct comparison *all, size_t run)
 {
     char name[AS_RESULT_NAME_BYTES], log[PATH_MAX];
     name_run(all, run, name, sizeof(name));
-    (void)snprintf(log, sizeof(log), "%s/%s.log", all->folder.path, name);
-    int err = as_launch_set("ACTSWAP_POLICY", all->policies.names[run]);
+    int err = as_folder_join(log, all->folder.path, name, ".log");
+    if (!err)
+        err = as_launch_set("ACTSWAP_POLICY", all->policies.names[run]);
     if (!err)
         err = as_folder_report_to(&all->folder, name);
     if (err)
@@ -162,7 +163,7 @@ static int run_one(struct comparison *all, size_t run)
     all->count = run + 1;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
         return as_launch_end_as(status);
-    (void)snprintf(log, sizeof(log), "%s/%s.log", all->folder.shown, name);
+    (void)as_folder_join(log, all->folder.shown, name, ".log");
     if (all->results[run].outcome == AS_OUTCOME_NONE) {
         (void)as_ending_explain(all->path, all->options.program, status, log);
         return AS_EXIT_USAGE;
@@ -180,7 +181,8 @@ static void print_command(const struct comparison *all, const struct as_result *
         return;
     (void)printf("next: actswap run -p %s --", best->name);
     for (char *const *arg = all->options.program; *arg; arg++) {
-        const bool plain = **arg && !(*arg)[strcspn(*arg, " \t\n'\"\\$`*?[](){}<>|&;#~!")];
+        const bool plain =
+            **arg && !(*arg)[strcspn(*arg, " \t\n'\"\\$`*?[](){}<>|&;#~!")];
         (void)printf(plain ? " %s" : " '%s'", *arg);
     }
     (void)printf("%s\n", all->options.gpu ? "   # on the card itself" : "");
@@ -241,14 +243,14 @@ static int read_all(struct comparison *all)
     for (char *const *arg = all->options.program; *arg; arg++) {
         char file[NAME_MAX + 1], path[PATH_MAX];
         if (all->count == AS_TABLE_COLUMNS)
-            return as_error(AS_EXIT_USAGE, "too many folders: at most %d", AS_TABLE_COLUMNS);
+            return as_error(AS_EXIT_USAGE, "too many folders: at most %d",
+                            AS_TABLE_COLUMNS);
         if (!is_folder(*arg))
             return as_error(AS_EXIT_USAGE, "%s is not a folder of reports", *arg);
         if (!as_folder_count_reports(*arg, file))
             return as_error(AS_EXIT_USAGE, "no report (*.json) in %s", *arg);
-        if (snprintf(path, sizeof(path), "%s/%s", *arg, file) >= (int)sizeof(path))
-            return as_error(AS_EXIT_USAGE, "%s: the name is too long", *arg);
-        if (as_result_read(&all->results[all->count], path))
+        if (as_folder_join(path, *arg, file, "") ||
+            as_result_read(&all->results[all->count], path))
             return AS_EXIT_USAGE;
         all->count++;
     }

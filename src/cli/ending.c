@@ -149,7 +149,8 @@ static bool explain_pytorch(const char *path, char *const program[])
     return false;
 }
 
-int as_ending_explain(const char *path, char *const program[], int status, const char *log)
+int as_ending_explain(const char *path, char *const program[], int status,
+                      const char *log)
 {
     const bool failed = status != 0;
     const int code = !failed               ? AS_EXIT_FAILED
@@ -177,8 +178,9 @@ void as_ending_failed(char *const program[], int status, const char *log,
 {
     char how[64];
     as_launch_describe(status, how, sizeof(how));
-    (void)as_error(AS_EXIT_FAILED,
-                   "%s ended with %s; its own message is %s%s, what was seen until then is "
-                   "in %s",
-                   script_name(program), how, log ? "in " : "above", log ? log : "", report);
+    (void)as_error(
+        AS_EXIT_FAILED,
+        "%s ended with %s; its own message is %s%s, what was seen until then is "
+        "in %s",
+        script_name(program), how, log ? "in " : "above", log ? log : "", report);
 }

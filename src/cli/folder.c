@@ -2,6 +2,8 @@
 #include "cli/folder.h"
 
 #include "cli/error.h"
+#include "core/path.h"
+#include "core/settings.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -50,10 +52,11 @@ static int make_wanted(struct as_folder *folder, const char *wanted, bool force)
 
 static int make_new(struct as_folder *folder)
 {
-    const char *const id = getenv("ACTSWAP_RUN_ID");
+    const struct as_settings settings = {.run_id = getenv("ACTSWAP_RUN_ID")};
+    char id[NAME_MAX / 2];
+    as_path_run_id(&settings, id, sizeof(id));
     for (int n = 1; n <= NAMES_TRIED; n++) {
-        const int used =
-            snprintf(folder->shown, sizeof(folder->shown), "actswap-%s", id ? id : "run");
+        const int used = snprintf(folder->shown, sizeof(folder->shown), "actswap-%s", id);
         if (n > 1 && used > 0 && used < (int)sizeof(folder->shown) - 8)
             (void)sprintf(folder->shown + used, ".%d", n);
         if (!mkdir(folder->shown, 0777))
@@ -93,6 +96,15 @@ int as_folder_report_to(const struct as_folder *folder, const char *subfolder)
                               "%s%s/rank%%r.json", *subfolder ? "/" : "", subfolder);
     if (used + (size_t)more >= sizeof(template) || setenv("ACTSWAP_REPORT", template, 1))
         return as_error(AS_EXIT_CANNOT, "cannot set ACTSWAP_REPORT");
+    return 0;
+}
+
+int as_folder_join(char path[static PATH_MAX], const char *folder, const char *name,
+                   const char *suffix)
+{
+    const int length = snprintf(path, PATH_MAX, "%s/%s%s", folder, name, suffix);
+    if (length >= PATH_MAX)
+        return as_error(AS_EXIT_CANNOT, "%s/%s: the name is too long", folder, name);
     return 0;
 }
 

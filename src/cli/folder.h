@@ -22,6 +22,10 @@ void as_folder_discard(const struct as_folder *folder);
 // Points ACTSWAP_REPORT at rank%r.json in `subfolder` ("" is the folder itself).
 int as_folder_report_to(const struct as_folder *folder, const char *subfolder);
 
+// "folder/name" and a suffix. 0, or AS_EXIT_CANNOT after one line: too long.
+int as_folder_join(char path[static PATH_MAX], const char *folder, const char *name,
+                   const char *suffix);
+
 // How many reports lie directly in it, and the name of the first one in order.
 int as_folder_count_reports(const char *path, char first[NAME_MAX + 1]);
 

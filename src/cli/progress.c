@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { NAME_WIDTH = 12 };
+enum {
+    NAME_WIDTH = 12
+};
 
 static void draw(void *context, int seconds)
 {
@@ -37,7 +39,7 @@ void as_progress_end(struct as_progress *progress, const char *outcome)
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     const double seconds = (double)(now.tv_sec - progress->begin.tv_sec) +
                            (double)(now.tv_nsec - progress->begin.tv_nsec) / 1e9;
-    (void)fprintf(stderr, "%s[%zu/%zu] %-*s %6.1f s  %s\n", progress->terminal ? "\r" : "",
-                  progress->run, progress->runs, NAME_WIDTH, progress->name, seconds,
-                  outcome);
+    (void)fprintf(stderr, "%s[%zu/%zu] %-*s %6.1f s  %s\n",
+                  progress->terminal ? "\r" : "", progress->run, progress->runs,
+                  NAME_WIDTH, progress->name, seconds, outcome);
 }

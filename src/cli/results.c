@@ -41,8 +41,7 @@ static uint64_t sum_at(json_t *root, const char *path)
     uint64_t sum = 0;
     size_t n;
     json_t *item;
-    json_array_foreach(at(root, path), n, item)
-        sum += (uint64_t)json_integer_value(item);
+    json_array_foreach(at(root, path), n, item) sum += (uint64_t)json_integer_value(item);
     return sum;
 }
 
@@ -75,7 +74,8 @@ static void take_categories(struct as_result *result, json_t *list)
 {
     size_t n;
     json_t *item;
-    json_array_foreach(list, n, item) {
+    json_array_foreach(list, n, item)
+    {
         if (result->category_count == AS_RESULT_CATEGORIES)
             return;
         struct as_result_category *const category =
@@ -120,8 +120,9 @@ int as_result_read(struct as_result *result, const char *path)
     }
     const char *const schema = text_at(root, "schema");
     if (strcmp(schema, SCHEMA) != 0) {
-        (void)as_error(AS_EXIT_USAGE, "%s is not a report this version reads: schema %s, "
-                                      "expected " SCHEMA,
+        (void)as_error(AS_EXIT_USAGE,
+                       "%s is not a report this version reads: schema %s, "
+                       "expected " SCHEMA,
                        path, *schema ? schema : "missing");
         json_decref(root);
         return -EINVAL;

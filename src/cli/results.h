@@ -9,13 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { AS_RESULT_CATEGORIES = 12, AS_RESULT_NAME_BYTES = 48 };
+enum {
+    AS_RESULT_CATEGORIES = 12,
+    AS_RESULT_NAME_BYTES = 48
+};
 
 enum as_outcome {
-    AS_OUTCOME_NONE,    // no readable report
-    AS_OUTCOME_OK,      // ended by itself
-    AS_OUTCOME_OOM,     // the device's memory did not suffice
-    AS_OUTCOME_FAILED,  // ended with an error, a signal, or is still running
+    AS_OUTCOME_NONE, // no readable report
+    AS_OUTCOME_OK, // ended by itself
+    AS_OUTCOME_OOM, // the device's memory did not suffice
+    AS_OUTCOME_FAILED, // ended with an error, a signal, or is still running
 };
 
 struct as_result_category {

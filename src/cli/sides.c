@@ -6,7 +6,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum list { LOSSES, GRADIENTS };
+enum list {
+    LOSSES,
+    GRADIENTS
+};
 
 static char **texts_of(const struct as_result *result, enum list list, size_t *count)
 {
@@ -15,8 +18,8 @@ static char **texts_of(const struct as_result *result, enum list list, size_t *c
 }
 
 // The run that the others are held against: the first that ended and has values.
-static const struct as_result *find_reference(const struct as_result results[], size_t count,
-                                              enum list list)
+static const struct as_result *find_reference(const struct as_result results[],
+                                              size_t count, enum list list)
 {
     for (size_t n = 0; n < count; n++) {
         size_t texts = 0;
@@ -42,7 +45,8 @@ static size_t first_difference(const struct as_result *a, const struct as_result
     return as_result_first_difference(a_texts, a_count, b_texts, b_count);
 }
 
-static enum as_verdict judge(const struct as_result results[], size_t count, enum list list)
+static enum as_verdict judge(const struct as_result results[], size_t count,
+                             enum list list)
 {
     const struct as_result *const reference = find_reference(results, count, list);
     size_t compared = 0;
@@ -149,7 +153,8 @@ static void set_bytes(struct as_cell *cell, const struct as_result *result,
         (void)as_table_bytes(bytes, cell->text, sizeof(cell->text));
 }
 
-static void fill_table(struct as_table *table, const struct as_result results[], size_t count)
+static void fill_table(struct as_table *table, const struct as_result results[],
+                       size_t count)
 {
     const struct as_result *const losses = find_reference(results, count, LOSSES);
     const struct as_result *const gradients = find_reference(results, count, GRADIENTS);
@@ -177,8 +182,9 @@ static void fill_table(struct as_table *table, const struct as_result results[],
 static void print_heading(const struct as_result *first, const char *program, FILE *out)
 {
     char total[32];
-    (void)fprintf(out, "actswap compare  %s  %" PRIu64 " steps  %s (%s)%s%s   %s\n\n", program,
-                  first->steps, *first->device ? first->device : "unknown device",
+    (void)fprintf(out, "actswap compare  %s  %" PRIu64 " steps  %s (%s)%s%s   %s\n\n",
+                  program, first->steps,
+                  *first->device ? first->device : "unknown device",
                   as_table_bytes(first->device_bytes, total, sizeof(total)),
                   *first->compute ? "  " : "", first->compute,
                   first->simulated ? "simulated, not measured" : "measured");
@@ -211,11 +217,21 @@ void as_sides_print(const struct as_result results[], size_t count, const char *
     print_categories(&results[0], out);
 }
 
+static bool differs(const struct as_result results[], size_t count, size_t run)
+{
+    for (enum list list = LOSSES; list <= GRADIENTS; list++) {
+        const struct as_result *const reference = find_reference(results, count, list);
+        if (reference && first_difference(reference, &results[run], list))
+            return true;
+    }
+    return false;
+}
+
 const struct as_result *as_sides_best(const struct as_result results[], size_t count)
 {
     const struct as_result *best = NULL;
     for (size_t n = 1; n < count; n++) {
-        if (results[n].outcome != AS_OUTCOME_OK)
+        if (results[n].outcome != AS_OUTCOME_OK || differs(results, count, n))
             continue;
         const bool fits_first = results[0].outcome == AS_OUTCOME_OK;
         if (fits_first && results[n].peak_bytes >= results[0].peak_bytes)

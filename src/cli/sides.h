@@ -14,7 +14,7 @@ enum as_verdict {
     AS_VERDICT_IDENTICAL, // those of every run that ended agree bit for bit
     AS_VERDICT_DIFFER,
     AS_VERDICT_NOT_COMPUTED, // a simulation of shapes has no values
-    AS_VERDICT_NONE,      // fewer than two runs had any
+    AS_VERDICT_NONE, // fewer than two runs had any
 };
 
 enum as_verdict as_sides_judge(const struct as_result results[], size_t count);
@@ -24,7 +24,8 @@ enum as_verdict as_sides_judge(const struct as_result results[], size_t count);
 void as_sides_print(const struct as_result results[], size_t count, const char *program,
                     FILE *out, struct as_look look);
 
-// The run that ended with the smallest peak other than the first; NULL: none beats it.
+// The run that ended with the smallest peak, of those that beat the first one and whose
+// losses and gradients are not known to differ; NULL: none.
 const struct as_result *as_sides_best(const struct as_result results[], size_t count);
 
 #endif

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GAP = 3 };
+enum {
+    GAP = 3
+};
 
 static const char *const colours[] = {
     [AS_TONE_PLAIN] = "",
@@ -77,11 +79,12 @@ void as_table_print(const struct as_table *table, FILE *out, struct as_look look
         for (size_t c = 0; c < table->columns; c++) {
             const struct as_cell *const cell = &row->cells[c];
             const bool coloured = look.colour && cell->tone != AS_TONE_PLAIN;
-            const int pad = c + 1 < table->columns ? (int)column_width(table, c) -
-                                                         (int)strlen(cell->text)
-                                                   : 0;
-            (void)fprintf(out, "%*s%s%s%s%*s", GAP, "", coloured ? colours[cell->tone] : "",
-                          cell->text, coloured ? "\033[0m" : "", pad, "");
+            const int pad = c + 1 < table->columns
+                                ? (int)column_width(table, c) - (int)strlen(cell->text)
+                                : 0;
+            (void)fprintf(out, "%*s%s%s%s%*s", GAP, "",
+                          coloured ? colours[cell->tone] : "", cell->text,
+                          coloured ? "\033[0m" : "", pad, "");
         }
         (void)fputc('\n', out);
         if (r == 0)
@@ -101,7 +104,7 @@ const char *as_table_bytes(uint64_t bytes, char *text, size_t text_bytes)
     if (!bytes)
         (void)snprintf(text, text_bytes, "0");
     else
-        (void)snprintf(text, text_bytes, unit && amount < 100 ? "%.1f %s" : "%.0f %s", amount,
-                       units[unit]);
+        (void)snprintf(text, text_bytes, unit && amount < 100 ? "%.1f %s" : "%.0f %s",
+                       amount, units[unit]);
     return text;
 }
