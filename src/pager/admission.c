@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pager/admission.h"
+
+#include "cuda/runtime.h"
+
+struct rule {
+    enum actswap_reason reason;
+    bool (*applies)(const struct as_admission *admission);
+};
+
+static bool is_detached(const struct as_admission *admission)
+{
+    return !admission->attached;
+}
+
+// A storage may be a part of a block, but then our page would not be what is freed.
+static bool is_unknown(const struct as_admission *admission)
+{
+    const struct as_block *block = admission->block;
+    return !block || block->address != admission->saved->address ||
+           block->bytes < admission->saved->bytes;
+}
+
+static bool is_old(const struct as_admission *admission)
+{
+    return admission->block->generation < admission->forward_generation;
+}
+
+static bool in_backward(const struct as_admission *admission)
+{
+    return admission->backward;
+}
+
+static bool policy_keeps(const struct as_admission *admission)
+{
+    return admission->settings->policy != AS_POLICY_OFFLOAD ||
+           admission->verdict == ACTSWAP_RECOMPUTE;
+}
+
+// An error counts as a capture: another thread's strict one makes the question illegal.
+static bool is_captured(const struct as_admission *admission)
+{
+    int capturing = 0;
+    return as_cuda_stream_capturing(admission->saved->stream, &capturing) || capturing;
+}
+
+static bool in_tail(const struct as_admission *admission)
+{
+    return admission->verdict == ACTSWAP_KEEP;
+}
+
+static bool is_small(const struct as_admission *admission)
+{
+    const struct actswap_saved *saved = admission->saved;
+    return saved->bytes == 0 || saved->bytes < admission->settings->offload_min_bytes;
+}
+
+static bool is_part(const struct as_admission *admission)
+{
+    return admission->saved->used_bytes < admission->saved->bytes / 2;
+}
+
+static const struct rule allowed[] = {
+    {ACTSWAP_KEPT_DETACHED, is_detached},
+    {ACTSWAP_KEPT_UNKNOWN, is_unknown},
+    {ACTSWAP_KEPT_OLD, is_old},
+    {ACTSWAP_KEPT_BACKWARD, in_backward},
+    {ACTSWAP_KEPT_POLICY, policy_keeps},
+    {ACTSWAP_KEPT_CAPTURE, is_captured},
+};
+
+static const struct rule worth[] = {
+    {ACTSWAP_KEPT_TAIL, in_tail},
+    {ACTSWAP_KEPT_SMALL, is_small},
+    {ACTSWAP_KEPT_PART, is_part},
+};
+
+static enum actswap_reason first_of(const struct rule *rules, size_t count,
+                                    const struct as_admission *admission)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rules[i].applies(admission))
+            return rules[i].reason;
+    return ACTSWAP_KEPT_NOT;
+}
+
+enum actswap_reason as_admission_allowed(const struct as_admission *admission)
+{
+    return first_of(allowed, sizeof(allowed) / sizeof(allowed[0]), admission);
+}
+
+enum actswap_reason as_admission_worth(const struct as_admission *admission)
+{
+    return first_of(worth, sizeof(worth) / sizeof(worth[0]), admission);
+}

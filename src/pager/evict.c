@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include "cuda/runtime.h"
+#include "pager/edges.h"
+#include "pager/lane.h"
+#include "pager/state.h"
+#include "track/ledger.h"
+
+enum { READERS_MAX = 64 };
+
+// Whose readers were waited for last: the pages of a block mostly share an owner, and a
+// page that became ours later has no reader that an earlier one does not have.
+struct batch {
+    const struct as_lane *lane; // NULL: none yet
+    const void *owner;
+    uint64_t since, generation;
+};
+
+static bool covers(const struct batch *batch, const struct actswap_page *page)
+{
+    return batch->lane == page->lane && batch->owner == page->owner &&
+           batch->since <= page->since && batch->generation <= page->generation;
+}
+
+static bool is_captured(void *stream)
+{
+    int capturing = 0;
+    return as_cuda_stream_capturing(stream, &capturing) || capturing;
+}
+
+static int wait_for(struct actswap_page *page, void *streams[], size_t count)
+{
+    int err = count > READERS_MAX ? -1 : 0;
+    for (size_t i = 0; i < count && !err; i++)
+        if (streams[i] != page->owner)
+            err = is_captured(streams[i]) ||
+                  as_edge_readers(page->lane, page->owner, streams[i]);
+    return err;
+}
+
+// Streams that were named to us, and, as what is let go early may be read by work that
+// nobody named, those that something was allocated on.
+static int wait_for_readers(struct as_pager *pager, struct actswap_page *page,
+                            bool early)
+{
+    void *streams[READERS_MAX];
+    int device = page->lane->device;
+    size_t count =
+        as_streams_since(pager->streams, device, page->since, streams, READERS_MAX);
+    int err = wait_for(page, streams, count);
+    if (err || !early)
+        return err;
+    count = as_ledger_streams(pager->ledger, device, page->generation, streams,
+                              READERS_MAX);
+    return wait_for(page, streams, count);
+}
+
+// A copy that came back arrived on its owner after it had gone out.
+static int wait_for_copy(struct actswap_page *page)
+{
+    return page->restored ? 0 : as_edge_reuse(page->owner, page->copied);
+}
+
+static int order_let_go(struct as_pager *pager, struct actswap_page *page,
+                        struct batch *batch)
+{
+    if (!covers(batch, page)) {
+        int err = is_captured(page->owner) || wait_for_readers(pager, page, true);
+        if (err)
+            return err;
+        *batch = (struct batch){page->lane, page->owner, page->since, page->generation};
+    }
+    return wait_for_copy(page);
+}
+
+// Passes the device copy on to the framework. Its allocator may report the free to us
+// before this returns.
+static void release(struct as_pager *pager, struct actswap_page *page, void *ref,
+                    const void *address)
+{
+    struct as_block block;
+    int device = page->lane->device;
+    if (as_ledger_find(pager->ledger, device, address, &block))
+        as_ledger_expect_free(pager->ledger, device, block.address, block.generation);
+    page->verbs->release(page->context, ref);
+}
+
+// Takes the device copy away from the page, unless it was needed or kept meanwhile.
+static void *take_ref(struct as_pager *pager, struct actswap_page *page, unsigned needs,
+                      void **address)
+{
+    pthread_mutex_lock(&pager->lock);
+    void *ref = NULL;
+    if (page->needs == needs && !page->stays) {
+        ref = page->ref;
+        *address = page->address;
+        page->ref = page->address = NULL;
+        pager->totals.let_go += ref != NULL;
+    }
+    pthread_mutex_unlock(&pager->lock);
+    return ref;
+}
+
+static void let_go(struct as_pager *pager, struct actswap_page *page, unsigned needs,
+                   struct batch *batch)
+{
+    int before, err = as_device_enter(page->lane->device, &before);
+    if (!err)
+        err = order_let_go(pager, page, batch);
+    as_device_leave(page->lane->device, before);
+    if (err)
+        return; // it stays until its last drop
+    void *address = NULL;
+    void *ref = take_ref(pager, page, needs, &address);
+    if (ref)
+        release(pager, page, ref, address);
+}
+
+// Verbs may drop pages of the same list, so that it is read anew for each.
+static struct actswap_page *hold_first(struct as_pager *pager, struct as_page_list *list,
+                                       unsigned *needs)
+{
+    pthread_mutex_lock(&pager->lock);
+    struct actswap_page *page = list->first;
+    if (page) {
+        as_page_unlink(page);
+        page->holds++;
+        *needs = page->needs;
+    }
+    pthread_mutex_unlock(&pager->lock);
+    return page;
+}
+
+void as_evict(struct as_pager *pager, struct as_page_list *list)
+{
+    struct batch batch = {0};
+    unsigned needs;
+    struct actswap_page *page;
+    while ((page = hold_first(pager, list, &needs))) {
+        let_go(pager, page, needs, &batch);
+        as_evict_unhold(pager, page);
+    }
+}
+
+// What the device would not order, the host waits for.
+static void wait_on_host(struct as_pager *pager, struct actswap_page *page)
+{
+    void *streams[READERS_MAX];
+    size_t count = as_streams_since(pager->streams, page->lane->device, page->since,
+                                    streams, READERS_MAX);
+    as_cuda_stream_synchronize(page->lane->out);
+    for (size_t i = 0; i < count && i < READERS_MAX; i++)
+        as_cuda_stream_synchronize(streams[i]);
+}
+
+// The framework frees the memory now as it would have without us, except that copies of
+// ours and consumers on other streams than the new owner's are unknown to it.
+static void order_end(struct as_pager *pager, struct actswap_page *page)
+{
+    int before, err = as_device_enter(page->lane->device, &before);
+    if (!err)
+        err = wait_for_copy(page);
+    if (!err && page->restored)
+        err = wait_for_readers(pager, page, false);
+    if (err)
+        wait_on_host(pager, page);
+    as_device_leave(page->lane->device, before);
+}
+
+static void end_page(struct as_pager *pager, struct actswap_page *page)
+{
+    if (page->ref) {
+        if (page->copied)
+            order_end(pager, page);
+        page->verbs->release(page->context, page->ref);
+    }
+    as_move_forget(pager, page);
+    free(page);
+}
+
+void as_evict_unhold(struct as_pager *pager, struct actswap_page *page)
+{
+    pthread_mutex_lock(&pager->lock);
+    bool over = --page->holds == 0 && page->users == 0;
+    pthread_mutex_unlock(&pager->lock);
+    if (over)
+        end_page(pager, page);
+}

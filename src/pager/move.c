@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/runtime.h"
+#include "pager/edges.h"
+#include "pager/lane.h"
+#include "pager/state.h"
+
+// Waits until a failed move left nothing behind, so that its memory can go elsewhere.
+static int drained(void *stream, int err)
+{
+    if (err)
+        as_cuda_stream_synchronize(stream);
+    return err;
+}
+
+static int queue_out(struct actswap_page *page, void *producer)
+{
+    struct as_lane *lane = page->lane;
+    int err = as_lane_take(lane, &page->copied);
+    if (!err)
+        err = as_edge_produced(lane, producer);
+    if (!err)
+        err = as_edge_host_reuse(lane, page->buffer.event);
+    if (!err)
+        err = as_cuda_copy_out(page->buffer.host, page->address, page->bytes, lane->out);
+    if (!err)
+        err = as_cuda_event_record(page->copied, lane->out);
+    return drained(lane->out, err);
+}
+
+int as_move_out(struct actswap_page *page, void *producer)
+{
+    int before, err = as_device_enter(page->lane->device, &before);
+    if (!err)
+        err = queue_out(page, producer);
+    as_device_leave(page->lane->device, before);
+    return err;
+}
+
+static int queue_in(struct actswap_page *page, void *address, void *stream)
+{
+    struct as_lane *lane = page->lane;
+    int err = page->arrived ? 0 : as_lane_take(lane, &page->arrived);
+    if (!err)
+        err = as_edge_allocated(lane, stream);
+    if (!err)
+        err = as_edge_filled(lane, page->copied);
+    if (!err)
+        err = as_cuda_copy_in(address, page->buffer.host, page->bytes, lane->in);
+    if (!err)
+        err = as_cuda_event_record(page->arrived, lane->in);
+    if (!err)
+        err = as_edge_arrived(stream, page->arrived);
+    return drained(lane->in, err);
+}
+
+int as_move_in(struct actswap_page *page, void *address, void *stream)
+{
+    int before, err = as_device_enter(page->lane->device, &before);
+    if (!err)
+        err = queue_in(page, address, stream);
+    as_device_leave(page->lane->device, before);
+    return err;
+}
+
+// A copy in is ordered after the copy out, so that its event speaks for both.
+void as_move_forget(struct as_pager *pager, struct actswap_page *page)
+{
+    struct as_buffer buffer = page->buffer;
+    void *last = page->arrived ? page->arrived : page->copied;
+    void *other = page->arrived ? page->copied : NULL;
+    as_lane_give(page->lane, other);
+    page->copied = page->arrived = NULL;
+    page->buffer.host = NULL;
+    if (!buffer.host) {
+        as_lane_give(page->lane, last);
+        return;
+    }
+    // The out lane waited for the event of the buffer's last user when this page took it.
+    as_lane_give(pager->lanes[buffer.device], buffer.event);
+    buffer.event = last;
+    buffer.device = page->lane->device;
+    as_slab_give(pager->slab, &buffer);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pager/page.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+// Without it uthash ends the user's run when memory is short.
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+struct as_page_links {
+    struct as_page_key key;
+    struct actswap_page *page;
+    UT_hash_handle hh;
+};
+
+struct as_page_table {
+    struct as_page_links *root;
+};
+
+static_assert(sizeof(struct as_page_key) == 4 * sizeof(uint64_t),
+              "the key is hashed as bytes");
+
+void as_page_append(struct as_page_list *list, struct actswap_page *page)
+{
+    assert(!page->list);
+    page->list = list;
+    page->previous = list->last;
+    page->next = NULL;
+    if (list->last)
+        list->last->next = page;
+    else
+        list->first = page;
+    list->last = page;
+}
+
+void as_page_unlink(struct actswap_page *page)
+{
+    struct as_page_list *list = page->list;
+    if (!list)
+        return;
+    if (page->previous)
+        page->previous->next = page->next;
+    else
+        list->first = page->next;
+    if (page->next)
+        page->next->previous = page->previous;
+    else
+        list->last = page->previous;
+    page->list = NULL;
+    page->previous = page->next = NULL;
+}
+
+struct as_page_table *as_page_table_create(void)
+{
+    return calloc(1, sizeof(struct as_page_table));
+}
+
+void as_page_table_destroy(struct as_page_table *table)
+{
+    assert(!table || !table->root);
+    free(table);
+}
+
+struct actswap_page *as_page_table_find(struct as_page_table *table,
+                                        const struct as_page_key *key)
+{
+    struct as_page_links *links;
+    HASH_FIND(hh, table->root, key, sizeof(*key), links);
+    return links ? links->page : NULL;
+}
+
+int as_page_table_add(struct as_page_table *table, struct actswap_page *page)
+{
+    if (as_page_table_find(table, &page->key))
+        return -EEXIST;
+    struct as_page_links *links = calloc(1, sizeof(*links));
+    if (!links)
+        return -ENOMEM;
+    links->key = page->key;
+    links->page = page;
+    HASH_ADD(hh, table->root, key, sizeof(links->key), links);
+    if (!links->hh.tbl) { // how uthash says that it had no memory
+        free(links);
+        return -ENOMEM;
+    }
+    page->links = links;
+    return 0;
+}
+
+void as_page_table_remove(struct as_page_table *table, struct actswap_page *page)
+{
+    if (!page->links)
+        return;
+    HASH_DEL(table->root, page->links);
+    free(page->links);
+    page->links = NULL;
+}
+
+void as_page_table_each(struct as_page_table *table,
+                        void (*visit)(struct actswap_page *page, void *context),
+                        void *context)
+{
+    for (struct as_page_links *links = table->root; links; links = links->hh.next)
+        visit(links->page, context);
+}
+
+size_t as_page_table_count(const struct as_page_table *table)
+{
+    return HASH_COUNT(table->root);
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_PAGER_PAGE_H
+#define AS_PAGER_PAGE_H
+
+// One saved storage, the table that finds it again, and the lists that pages wait in.
+//
+// A page has a device copy while `ref` is set and a host copy while `buffer.host` is. It
+// lives as long as a save's interest in it (users) or a thread works on it (holds).
+//
+// Thread-safety: none of its own. Everything here belongs to the pager's lock, except
+// what is said to be fixed.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <actswap/actswap.h>
+
+#include "pager/slab.h"
+
+struct as_lane;
+struct as_page_links;
+struct as_page_list;
+
+// Addresses come back, generations do not.
+struct as_page_key {
+    const void *address;
+    uint64_t generation, version;
+    int64_t device;
+};
+
+struct actswap_page {
+    // Fixed from the page's making on.
+    struct as_page_key key;
+    size_t bytes;
+    const struct actswap_verbs *verbs;
+    void *context;
+    struct as_lane *lane;
+
+    unsigned users, holds;
+    unsigned needs; // how often it was needed
+    bool stays;     // is not let go
+    bool arriving;  // a thread queues the copy in: others wait for it
+    bool restored;  // the device copy came back from the host
+    bool elsewhere; // its storage was found alive after it had been let go
+
+    void *ref, *address, *owner; // the device copy and the stream it was allocated on
+    uint64_t since;              // clock of the compute streams when it became ours
+    uint64_t generation;         // of the ledger, likewise
+    struct as_buffer buffer;
+    void *copied, *arrived; // events of the last copy out and in
+
+    struct as_page_list *list;
+    struct actswap_page *previous, *next;
+    struct as_page_links *links; // of the table
+};
+
+struct as_page_list {
+    struct actswap_page *first, *last;
+};
+
+// A page is in one list at most.
+void as_page_append(struct as_page_list *list, struct actswap_page *page);
+void as_page_unlink(struct actswap_page *page);
+
+struct as_page_table;
+
+struct as_page_table *as_page_table_create(void);
+void as_page_table_destroy(struct as_page_table *table);
+
+// NULL: none. `key` has no padding; every field counts.
+struct actswap_page *as_page_table_find(struct as_page_table *table,
+                                        const struct as_page_key *key);
+// -ENOMEM, or -EEXIST.
+int as_page_table_add(struct as_page_table *table, struct actswap_page *page);
+void as_page_table_remove(struct as_page_table *table, struct actswap_page *page);
+
+// Calls `visit` for each page, in no order; it must not change the table.
+void as_page_table_each(struct as_page_table *table,
+                        void (*visit)(struct actswap_page *page, void *context),
+                        void *context);
+size_t as_page_table_count(const struct as_page_table *table);
+
+#endif

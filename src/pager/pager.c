@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pager/pager.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pager/admission.h"
+#include "pager/edges.h"
+#include "pager/frame.h"
+#include "pager/lane.h"
+#include "pager/state.h"
+
+// --- Life
+
+struct as_pager *as_pager_create(const struct as_settings *settings,
+                                 struct as_ledger *ledger)
+{
+    struct as_pager *pager = calloc(1, sizeof(*pager));
+    if (!pager)
+        return NULL;
+    pthread_mutex_init(&pager->lock, NULL);
+    pthread_cond_init(&pager->moved, NULL);
+    pager->settings = settings;
+    pager->ledger = ledger;
+    pager->forward_generation = UINT64_MAX; // before the first forward all is old
+    pager->slab = as_slab_create(settings);
+    pager->streams = as_streams_create();
+    pager->table = as_page_table_create();
+    if (pager->slab && pager->streams && pager->table)
+        return pager;
+    as_pager_destroy(pager);
+    return NULL;
+}
+
+// The lanes are drained before anything that their copies use goes.
+static void destroy_lanes(struct as_pager *pager)
+{
+    void *event;
+    struct as_lane *any = NULL;
+    for (int i = 0; i < AS_DEVICES; i++)
+        any = pager->lanes[i] ? pager->lanes[i] : any;
+    while (any && (event = as_slab_event(pager->slab)))
+        as_lane_give(any, event);
+    for (int i = 0; i < AS_DEVICES; i++)
+        as_lane_destroy(pager->lanes[i]);
+}
+
+void as_pager_destroy(struct as_pager *pager)
+{
+    if (!pager)
+        return;
+    if (pager->slab)
+        destroy_lanes(pager);
+    as_slab_destroy(pager->slab);
+    as_streams_destroy(pager->streams);
+    as_page_table_destroy(pager->table);
+    pthread_cond_destroy(&pager->moved);
+    pthread_mutex_destroy(&pager->lock);
+    free(pager);
+}
+
+void as_pager_attach(struct as_pager *pager, const struct actswap_verbs *verbs,
+                     void *context)
+{
+    pthread_mutex_lock(&pager->lock);
+    pager->verbs = verbs;
+    pager->context = context;
+    pthread_mutex_unlock(&pager->lock);
+}
+
+// --- Saving
+
+// One save on its way.
+struct request {
+    const struct actswap_saved *saved;
+    struct as_block block;
+    struct as_frame *frame; // of this thread, or NULL
+    const struct actswap_verbs *verbs;
+    void *context;
+    struct as_page_key key;
+};
+
+static struct as_page_list *list_of(struct as_pager *pager, struct request *request)
+{
+    return request->frame ? &request->frame->pages : &pager->outside;
+}
+
+static bool keeps(const struct request *request)
+{
+    return request->frame && request->frame->verdict == ACTSWAP_KEEP;
+}
+
+static void count_kept(struct as_pager *pager, enum actswap_reason reason, size_t bytes)
+{
+    pthread_mutex_lock(&pager->lock);
+    pager->totals.kept[reason]++;
+    pager->totals.kept_bytes[reason] += bytes;
+    pthread_mutex_unlock(&pager->lock);
+}
+
+// The storage of a page that was let go is alive after all: somebody else held it, and
+// the new save brings a reference to it.
+static void adopt(struct as_pager *pager, struct actswap_page *page,
+                  struct request *request)
+{
+    page->ref = request->saved->ref;
+    page->address = request->saved->address;
+    page->owner = request->block.stream;
+    page->restored = false;
+    page->since = as_streams_now(pager->streams);
+    page->generation = as_ledger_now(pager->ledger);
+    if (!page->stays)
+        as_page_append(list_of(pager, request), page);
+}
+
+// Joins the page that the storage has already. False: it has none.
+static bool join(struct as_pager *pager, struct request *request,
+                 struct actswap_page **out)
+{
+    bool extra = false;
+    pthread_mutex_lock(&pager->lock);
+    struct actswap_page *page = as_page_table_find(pager->table, &request->key);
+    if (page) {
+        page->users++;
+        if (keeps(request)) {
+            page->stays = true;
+            as_page_unlink(page);
+        }
+        extra = page->ref || page->arriving;
+        if (!extra)
+            adopt(pager, page, request);
+    }
+    pthread_mutex_unlock(&pager->lock);
+    if (extra)
+        request->verbs->release(request->context, request->saved->ref);
+    *out = page;
+    return page;
+}
+
+// The lane of a device, made when it is first asked for; of two threads' the first stays.
+static struct as_lane *lane_of(struct as_pager *pager, int device)
+{
+    pthread_mutex_lock(&pager->lock);
+    struct as_lane *lane = pager->lanes[device];
+    pthread_mutex_unlock(&pager->lock);
+    if (lane)
+        return lane;
+    int before, err = as_device_enter(device, &before);
+    struct as_lane *fresh = err ? NULL : as_lane_create(device);
+    as_device_leave(device, before);
+    if (!fresh)
+        return NULL;
+    pthread_mutex_lock(&pager->lock);
+    if (!pager->lanes[device]) {
+        pager->lanes[device] = fresh;
+        fresh = NULL;
+    }
+    lane = pager->lanes[device];
+    pthread_mutex_unlock(&pager->lock);
+    as_lane_destroy(fresh);
+    return lane;
+}
+
+static struct actswap_page *new_page(struct as_pager *pager, struct request *request,
+                                     struct as_lane *lane)
+{
+    struct actswap_page *page = calloc(1, sizeof(*page));
+    if (!page)
+        return NULL;
+    page->key = request->key;
+    page->bytes = request->saved->bytes;
+    page->verbs = request->verbs;
+    page->context = request->context;
+    page->lane = lane;
+    page->users = 1;
+    page->stays = true; // until its copy out is queued
+    page->ref = request->saved->ref;
+    page->address = request->saved->address;
+    page->owner = request->block.stream;
+    page->since = as_streams_now(pager->streams);
+    page->generation = as_ledger_now(pager->ledger);
+    return page;
+}
+
+static enum actswap_reason copy_out(struct as_pager *pager, struct actswap_page *page,
+                                    void *producer)
+{
+    if (as_streams_see(pager->streams, page->lane->device, producer))
+        return ACTSWAP_KEPT_DEVICE;
+    if (as_slab_take(pager->slab, page->bytes, &page->buffer))
+        return ACTSWAP_KEPT_HOST_FULL;
+    return as_move_out(page, producer) ? ACTSWAP_KEPT_DEVICE : ACTSWAP_KEPT_NOT;
+}
+
+// The copy is queued: the page may be let go from now on.
+static void open_page(struct as_pager *pager, struct actswap_page *page,
+                      struct request *request)
+{
+    pthread_mutex_lock(&pager->lock);
+    pager->totals.out_bytes += page->bytes;
+    pager->totals.pages_made++;
+    page->stays = keeps(request);
+    if (!page->needs && !page->stays)
+        as_page_append(list_of(pager, request), page);
+    pthread_mutex_unlock(&pager->lock);
+}
+
+// The copy failed: the page goes, unless other saves joined it meanwhile; then it stays on
+// the device for good. True: it is gone, and the reference is the framework's again.
+static bool close_page(struct as_pager *pager, struct actswap_page *page)
+{
+    as_move_forget(pager, page);
+    pthread_mutex_lock(&pager->lock);
+    bool gone = page->users == 1;
+    if (gone)
+        as_page_table_remove(pager->table, page);
+    pthread_mutex_unlock(&pager->lock);
+    if (gone)
+        free(page);
+    return gone;
+}
+
+// Others may join the page from the moment that it is in the table.
+static enum actswap_reason make_page(struct as_pager *pager, struct request *request,
+                                     struct actswap_page **out)
+{
+    struct as_lane *lane = lane_of(pager, request->saved->device);
+    if (!lane)
+        return ACTSWAP_KEPT_DEVICE;
+    struct actswap_page *page = new_page(pager, request, lane);
+    if (!page)
+        return ACTSWAP_KEPT_HOST_FULL;
+    pthread_mutex_lock(&pager->lock);
+    int err = as_page_table_add(pager->table, page);
+    pthread_mutex_unlock(&pager->lock);
+    if (err) {
+        free(page);
+        return err == -EEXIST && join(pager, request, out) ? ACTSWAP_KEPT_NOT
+                                                           : ACTSWAP_KEPT_HOST_FULL;
+    }
+    *out = page;
+    enum actswap_reason reason = copy_out(pager, page, request->saved->stream);
+    if (!reason)
+        open_page(pager, page, request);
+    else if (close_page(pager, page))
+        *out = NULL;
+    return reason;
+}
+
+static enum actswap_reason admit(struct as_pager *pager, struct request *request,
+                                 struct as_admission *admission,
+                                 struct actswap_page **out)
+{
+    enum actswap_reason reason = as_admission_allowed(admission);
+    bool live = reason != ACTSWAP_KEPT_DETACHED && reason != ACTSWAP_KEPT_UNKNOWN &&
+                reason != ACTSWAP_KEPT_OLD;
+    if (live) // `off` wants to know what holds the memory, too
+        as_ledger_tag(pager->ledger, request->saved->device, request->saved->address,
+                      ACTSWAP_ACTIVATION);
+    if (reason || join(pager, request, out))
+        return reason;
+    reason = as_admission_worth(admission);
+    return reason ? reason : make_page(pager, request, out);
+}
+
+static bool is_sound(const struct actswap_saved *saved)
+{
+    return saved->size >= sizeof(*saved) && saved->device >= 0 &&
+           saved->device < AS_DEVICES && saved->ref;
+}
+
+int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
+                  struct actswap_page **page)
+{
+    *page = NULL;
+    if (!is_sound(saved))
+        return -EINVAL;
+    struct request request = {.saved = saved, .frame = as_frame_innermost(pager)};
+    bool known =
+        as_ledger_find(pager->ledger, saved->device, saved->address, &request.block);
+    struct as_admission admission = {
+        .saved = saved,
+        .settings = pager->settings,
+        .block = known ? &request.block : NULL,
+        .verdict = request.frame ? request.frame->verdict : ACTSWAP_OFFLOAD,
+    };
+    request.key = (struct as_page_key){
+        .address = saved->address,
+        .generation = request.block.generation,
+        .version = saved->version,
+        .device = saved->device,
+    };
+    pthread_mutex_lock(&pager->lock);
+    request.verbs = pager->verbs;
+    request.context = pager->context;
+    admission.attached = pager->verbs;
+    admission.backward = pager->backwards;
+    admission.forward_generation = pager->forward_generation;
+    pthread_mutex_unlock(&pager->lock);
+
+    enum actswap_reason reason = admit(pager, &request, &admission, page);
+    if (reason)
+        count_kept(pager, reason, saved->bytes);
+    return *page ? 0 : (int)reason;
+}
+
+// --- Needing
+
+// Fills in what is on the device. The stream has waited for the copy in if it brought the
+// page in itself; another one does it here.
+static int answer(struct actswap_page *page, void *arrived, void *owner, void *stream)
+{
+    if (!arrived || owner == stream)
+        return 0;
+    int before, err = as_device_enter(page->lane->device, &before);
+    if (!err)
+        err = as_edge_arrived(stream, arrived);
+    as_device_leave(page->lane->device, before);
+    return err ? -EIO : 0;
+}
+
+// True if the page is on the device: *out is filled in and the page is in use from now.
+static bool find_resident(struct as_pager *pager, struct actswap_page *page,
+                          struct actswap_resident *out, void **arrived, void **owner)
+{
+    pthread_mutex_lock(&pager->lock);
+    while (page->arriving)
+        pthread_cond_wait(&pager->moved, &pager->lock);
+    bool resident = page->ref;
+    page->needs++;
+    if (!page->restored)
+        as_page_unlink(page);
+    out->address = page->address;
+    out->ref = page->ref;
+    *arrived = page->restored ? page->arrived : NULL;
+    *owner = page->owner;
+    pthread_mutex_unlock(&pager->lock);
+    return resident;
+}
+
+// Of several threads that have memory for the page, the first brings it in.
+static bool claim(struct as_pager *pager, struct actswap_page *page)
+{
+    pthread_mutex_lock(&pager->lock);
+    bool mine = !page->arriving && !page->ref;
+    if (mine)
+        page->arriving = true;
+    pthread_mutex_unlock(&pager->lock);
+    return mine;
+}
+
+static void install(struct as_pager *pager, struct actswap_page *page, void *ref,
+                    void *address, void *stream)
+{
+    page->ref = ref;
+    page->address = address;
+    page->owner = stream;
+    page->restored = true;
+    page->since = as_streams_now(pager->streams);
+    page->generation = as_ledger_now(pager->ledger);
+    pager->totals.in_bytes += page->bytes;
+    if (page->users)
+        as_page_append(&pager->back, page);
+}
+
+static int bring_in(struct as_pager *pager, struct actswap_page *page, void *stream)
+{
+    void *address = NULL;
+    void *ref = page->verbs->allocate(page->context, page->lane->device, page->bytes,
+                                      stream, &address);
+    if (!ref)
+        return -ENOMEM;
+    if (!claim(pager, page)) {
+        page->verbs->release(page->context, ref);
+        return 0; // nothing was queued on it
+    }
+    as_ledger_tag(pager->ledger, page->lane->device, address, ACTSWAP_ACTIVATION);
+    int err = as_move_in(page, address, stream);
+    pthread_mutex_lock(&pager->lock);
+    page->arriving = false;
+    if (!err)
+        install(pager, page, ref, address, stream);
+    pthread_cond_broadcast(&pager->moved);
+    pthread_mutex_unlock(&pager->lock);
+    if (err)
+        page->verbs->release(page->context, ref);
+    return err ? -EIO : 0;
+}
+
+int as_pager_need(struct as_pager *pager, struct actswap_page *page, void *stream,
+                  struct actswap_resident *out)
+{
+    void *arrived, *owner;
+    while (!find_resident(pager, page, out, &arrived, &owner)) {
+        int err = bring_in(pager, page, stream);
+        if (err)
+            return err;
+    }
+    as_streams_see(pager->streams, page->lane->device, stream);
+    return answer(page, arrived, owner, stream);
+}
+
+void as_pager_drop(struct as_pager *pager, struct actswap_page *page)
+{
+    if (!page)
+        return;
+    pthread_mutex_lock(&pager->lock);
+    assert(page->users);
+    page->holds++;
+    if (--page->users == 0) {
+        as_page_table_remove(pager->table, page);
+        as_page_unlink(page);
+    }
+    pthread_mutex_unlock(&pager->lock);
+    as_evict_unhold(pager, page);
+}
+
+// --- Blocks and marks
+
+static void leave_block(struct as_pager *pager, uint64_t block)
+{
+    if (!as_frame_inside(pager, block))
+        return;
+    struct as_frame *frame;
+    bool last;
+    do {
+        frame = as_frame_pop(pager);
+        last = frame->block == block;
+        if (!as_frame_innermost(pager))
+            as_evict(pager, &pager->outside);
+        as_evict(pager, &frame->pages);
+        free(frame);
+    } while (!last);
+}
+
+void as_pager_block(struct as_pager *pager, enum actswap_edge edge, uint64_t block,
+                    enum actswap_verdict verdict, void *stream)
+{
+    (void)stream;
+    if (edge == ACTSWAP_ENTER)
+        as_frame_push(pager, block, verdict);
+    else
+        leave_block(pager, block);
+}
+
+static void find_elsewhere(struct actswap_page *page, void *context)
+{
+    struct as_pager *pager = context;
+    struct as_block block;
+    bool alive = !page->ref && !page->elsewhere &&
+                 as_ledger_find(pager->ledger, (int)page->key.device,
+                                page->key.address, &block) &&
+                 block.generation == page->key.generation;
+    if (!alive)
+        return;
+    page->elsewhere = true;
+    pager->totals.held_elsewhere++;
+}
+
+static void begin_backward(struct as_pager *pager)
+{
+    as_evict(pager, &pager->outside);
+    pthread_mutex_lock(&pager->lock);
+    pager->backwards++;
+    as_page_table_each(pager->table, find_elsewhere, pager);
+    pthread_mutex_unlock(&pager->lock);
+}
+
+static void end_backward(struct as_pager *pager)
+{
+    pthread_mutex_lock(&pager->lock);
+    if (pager->backwards)
+        pager->backwards--;
+    bool quiet = !pager->backwards;
+    pthread_mutex_unlock(&pager->lock);
+    if (quiet)
+        as_evict(pager, &pager->back);
+}
+
+// A backward that raised has not said that it ended.
+static void begin_forward(struct as_pager *pager)
+{
+    pthread_mutex_lock(&pager->lock);
+    pager->backwards = 0;
+    pager->forward_generation = as_ledger_now(pager->ledger);
+    pthread_mutex_unlock(&pager->lock);
+}
+
+void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
+{
+    switch (moment) {
+    case ACTSWAP_FORWARD:
+        begin_forward(pager);
+        break;
+    case ACTSWAP_BACKWARD:
+        begin_backward(pager);
+        break;
+    case ACTSWAP_BACKWARD_END:
+        end_backward(pager);
+        break;
+    case ACTSWAP_OPTIMIZER:
+    case ACTSWAP_STEP:
+        break;
+    }
+}
+
+void as_pager_totals(struct as_pager *pager, struct as_pager_totals *totals)
+{
+    struct as_slab_totals slab;
+    as_slab_totals(pager->slab, &slab);
+    pthread_mutex_lock(&pager->lock);
+    *totals = pager->totals;
+    totals->pages = as_page_table_count(pager->table);
+    pthread_mutex_unlock(&pager->lock);
+    totals->pinned_bytes = slab.bytes;
+    totals->pinned_peak_bytes = slab.peak_bytes;
+}

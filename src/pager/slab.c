@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pager/slab.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/settings.h"
+#include "cuda/runtime.h"
+#include "pager/host.h"
+
+struct as_slab {
+    pthread_mutex_t lock;
+    const struct as_settings *settings;
+    struct as_buffer *free; // by size, smallest first; the most recently given last
+    size_t free_count, room; // room for every buffer there is, so that give cannot fail
+    size_t count;            // of buffers, free or not
+    uint64_t bytes, peak_bytes, cap_bytes;
+};
+
+struct as_slab *as_slab_create(const struct as_settings *settings)
+{
+    struct as_slab *slab = calloc(1, sizeof(*slab));
+    if (!slab)
+        return NULL;
+    pthread_mutex_init(&slab->lock, NULL);
+    slab->settings = settings;
+    return slab;
+}
+
+void as_slab_destroy(struct as_slab *slab)
+{
+    if (!slab)
+        return;
+    for (size_t i = 0; i < slab->free_count; i++)
+        as_cuda_host_free(slab->free[i].host);
+    free(slab->free);
+    pthread_mutex_destroy(&slab->lock);
+    free(slab);
+}
+
+static unsigned local_ranks(void)
+{
+    const char *value = getenv("LOCAL_WORLD_SIZE");
+    return value ? (unsigned)strtoul(value, NULL, 10) : 1;
+}
+
+// Two threads may both measure; the first result stays.
+static uint64_t cap_of(struct as_slab *slab)
+{
+    pthread_mutex_lock(&slab->lock);
+    uint64_t cap = slab->cap_bytes;
+    pthread_mutex_unlock(&slab->lock);
+    if (cap)
+        return cap;
+    uint64_t available = as_host_available("");
+    uint64_t measured = as_host_cap(slab->settings, available, local_ranks());
+    if (slab->settings->host_memory_bytes > measured)
+        as_log(AS_LOG_WARN, "pager: pinned memory is capped at %llu MiB, not %llu MiB: %s",
+               (unsigned long long)(measured >> 20),
+               (unsigned long long)(slab->settings->host_memory_bytes >> 20),
+               "the machine or the control group has no more");
+    pthread_mutex_lock(&slab->lock);
+    if (!slab->cap_bytes)
+        slab->cap_bytes = measured ? measured : 1;
+    cap = slab->cap_bytes;
+    pthread_mutex_unlock(&slab->lock);
+    return cap;
+}
+
+// The first place of the free list whose buffer has at least `bytes`.
+static size_t lower_bound(const struct as_slab *slab, size_t bytes)
+{
+    size_t low = 0, high = slab->free_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (slab->free[middle].bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Takes the smallest free buffer of at least `bytes` and at most `most`.
+static bool take_free(struct as_slab *slab, size_t bytes, size_t most,
+                      struct as_buffer *buffer)
+{
+    pthread_mutex_lock(&slab->lock);
+    size_t at = lower_bound(slab, bytes);
+    bool found = at < slab->free_count && slab->free[at].bytes <= most;
+    if (found) {
+        *buffer = slab->free[at];
+        slab->free_count--;
+        memmove(&slab->free[at], &slab->free[at + 1],
+                (slab->free_count - at) * sizeof(*slab->free));
+    }
+    pthread_mutex_unlock(&slab->lock);
+    return found;
+}
+
+static bool make_room(struct as_slab *slab)
+{
+    if (slab->count < slab->room)
+        return true;
+    size_t room = slab->room ? 2 * slab->room : 64;
+    struct as_buffer *grown = realloc(slab->free, room * sizeof(*grown));
+    if (!grown)
+        return false;
+    slab->free = grown;
+    slab->room = room;
+    return true;
+}
+
+// Counts a buffer before it is there, so that no lock is held while it is made.
+static bool reserve(struct as_slab *slab, size_t bytes, uint64_t cap)
+{
+    pthread_mutex_lock(&slab->lock);
+    bool fits = bytes <= cap && slab->bytes <= cap - bytes && make_room(slab);
+    if (fits) {
+        slab->count++;
+        slab->bytes += bytes;
+        if (slab->bytes > slab->peak_bytes)
+            slab->peak_bytes = slab->bytes;
+    }
+    pthread_mutex_unlock(&slab->lock);
+    return fits;
+}
+
+static void unreserve(struct as_slab *slab, size_t bytes)
+{
+    pthread_mutex_lock(&slab->lock);
+    slab->count--;
+    slab->bytes -= bytes;
+    pthread_mutex_unlock(&slab->lock);
+}
+
+static bool take_new(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
+{
+    if (!reserve(slab, bytes, cap_of(slab)))
+        return false;
+    void *host = NULL;
+    int err = as_cuda_host_alloc(&host, bytes);
+    if (err) {
+        unreserve(slab, bytes);
+        as_log(AS_LOG_WARN, "pager: cannot pin %zu KiB: cuda error %d", bytes >> 10, err);
+        return false;
+    }
+    *buffer = (struct as_buffer){.host = host, .bytes = bytes};
+    return true;
+}
+
+int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
+{
+    size_t near = bytes + bytes / 8; // what else fits wastes less than an eighth
+    bool taken = take_free(slab, bytes, near, buffer) ||
+                 take_new(slab, bytes, buffer) ||
+                 take_free(slab, bytes, SIZE_MAX, buffer);
+    return taken ? 0 : -ENOMEM;
+}
+
+void as_slab_give(struct as_slab *slab, const struct as_buffer *buffer)
+{
+    pthread_mutex_lock(&slab->lock);
+    assert(slab->free_count < slab->room);
+    size_t at = lower_bound(slab, buffer->bytes + 1);
+    memmove(&slab->free[at + 1], &slab->free[at],
+            (slab->free_count - at) * sizeof(*slab->free));
+    slab->free[at] = *buffer;
+    slab->free_count++;
+    pthread_mutex_unlock(&slab->lock);
+}
+
+void *as_slab_event(struct as_slab *slab)
+{
+    void *event = NULL;
+    pthread_mutex_lock(&slab->lock);
+    for (size_t i = 0; i < slab->free_count && !event; i++) {
+        event = slab->free[i].event;
+        slab->free[i].event = NULL;
+    }
+    pthread_mutex_unlock(&slab->lock);
+    return event;
+}
+
+void as_slab_totals(struct as_slab *slab, struct as_slab_totals *totals)
+{
+    pthread_mutex_lock(&slab->lock);
+    *totals = (struct as_slab_totals){.bytes = slab->bytes,
+                                      .peak_bytes = slab->peak_bytes,
+                                      .cap_bytes = slab->cap_bytes};
+    pthread_mutex_unlock(&slab->lock);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_PAGER_STATE_H
+#define AS_PAGER_STATE_H
+
+// What the files of the pager share.
+//
+// One lock guards everything that changes; it is never held over a CUDA call or a verb.
+// A thread may wait for another's CUDA calls (`moved`), but never for another's verb:
+// a verb may want a lock that the waiting thread holds, such as Python's. The lock comes
+// before those of the ledger and the streams, which call nothing.
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pager/page.h"
+#include "pager/pager.h"
+#include "pager/slab.h"
+#include "pager/streams.h"
+
+enum { AS_DEVICES = 64 };
+
+struct as_pager {
+    pthread_mutex_t lock;
+    pthread_cond_t moved; // a page is no longer arriving
+
+    // Fixed.
+    const struct as_settings *settings;
+    struct as_ledger *ledger;
+    struct as_slab *slab;
+    struct as_streams *streams;
+
+    const struct actswap_verbs *verbs; // NULL: detached
+    void *context;
+    struct as_lane *lanes[AS_DEVICES]; // made with the first page of a device
+    struct as_page_table *table;
+    struct as_page_list outside; // of any block, still to be let go
+    struct as_page_list back;    // brought in again
+    uint64_t forward_generation; // that the last forward began with
+    unsigned backwards;          // that run
+    struct as_pager_totals totals;
+};
+
+// --- move.c: copies
+
+// Queue the copy and all edges around it; the page's device is made current meanwhile.
+// A cudaError_t; on failure nothing is in flight any more.
+int as_move_out(struct actswap_page *page, void *producer);
+int as_move_in(struct actswap_page *page, void *address, void *stream);
+
+// Gives back the host copy, its next user to wait for what is in flight.
+void as_move_forget(struct as_pager *pager, struct actswap_page *page);
+
+// --- evict.c: the end of device copies
+
+// Lets go of the pages of a list, first to last, and leaves it empty.
+void as_evict(struct as_pager *pager, struct as_page_list *list);
+
+// Ends a hold or a use, and the page with the last of both. The lock is not held.
+void as_evict_unhold(struct as_pager *pager, struct actswap_page *page);
+
+#endif
