@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -126,6 +127,25 @@ int as_text_percent(const char *text, unsigned *percent)
         return -ERANGE;
     *percent = (unsigned)value;
     return 0;
+}
+
+char *as_text_amount(uint64_t bytes, char text[AS_TEXT_AMOUNT])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+
+    if (bytes < 1024) {
+        snprintf(text, AS_TEXT_AMOUNT, "%u B", (unsigned)bytes);
+        return text;
+    }
+    while (unit < 3 && bytes >> (10 * (unit + 2)))
+        unit++;
+    // Tenths, rounded; without floating point, which printf may allocate for.
+    const uint64_t one = UINT64_C(1) << (10 * (unit + 1));
+    const uint64_t tenths = bytes / one * 10 + (bytes % one * 10 + one / 2) / one;
+    snprintf(text, AS_TEXT_AMOUNT, "%llu.%u %s", (unsigned long long)(tenths / 10),
+             (unsigned)(tenths % 10), units[unit]);
+    return text;
 }
 
 enum { DISTANCE_MAX = 64 };

@@ -7,6 +7,7 @@
 // Thread-safety: every function may be called from any thread.
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 // 1/0, true/false, on/off, yes/no in any case. 0 or -EINVAL.
@@ -24,5 +25,10 @@ int as_text_percent(const char *text, unsigned *percent);
 // How many single-character changes, with swapped neighbours counted as one, turn one
 // text into the other, in any case. Texts over 63 characters are as far as can be.
 unsigned as_text_distance(const char *a, const char *b);
+
+enum { AS_TEXT_AMOUNT = 32 };
+
+// "41.8 GiB", "512.0 MiB", "17 B": for people. Returns `text`.
+char *as_text_amount(uint64_t bytes, char text[AS_TEXT_AMOUNT]);
 
 #endif

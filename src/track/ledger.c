@@ -285,7 +285,7 @@ void as_ledger_add(struct as_ledger *ledger, int device, const void *address,
 }
 
 bool as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
-                      size_t reserved_bytes)
+                      uint64_t generation, size_t reserved_bytes)
 {
     if (device >= DEVICES)
         return false;
@@ -297,7 +297,7 @@ bool as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
         struct device *books = &ledger->devices[i];
         uint32_t *link = tree_link(ledger, &books->root, (uintptr_t)address);
 
-        found = *link;
+        found = *link && (!generation || ledger->nodes[*link].generation == generation);
         if (found)
             remove_at(ledger, books, link);
         if (found || device >= 0)
@@ -319,8 +319,14 @@ void as_ledger_clear(struct as_ledger *ledger)
 bool as_ledger_find(struct as_ledger *ledger, int device, const void *address,
                     struct as_block *block)
 {
+    const int last = device < 0 ? DEVICES - 1 : device;
+    const struct node *node = NULL;
+
     pthread_mutex_lock(&ledger->lock);
-    const struct node *node = tree_find(ledger, device, (uintptr_t)address);
+    for (int i = device < 0 ? 0 : device; i <= last && !node; i++) {
+        node = tree_find(ledger, i, (uintptr_t)address);
+        device = node ? i : device;
+    }
     if (node)
         *block = (struct as_block){
             .address = (const void *)node->address, // NOLINT(performance-no-int-to-ptr)

@@ -30,11 +30,12 @@ void as_ledger_destroy(struct as_ledger *ledger);
 //
 // A second allocation at a live address means that the free was missed: it is made up
 // for. A free of an unknown address changes nothing but `reserved_bytes`, and false is
-// returned; device -1 looks on every device.
+// returned. Device -1 looks on every device. A `generation` other than 0 must be the
+// block's: the address may have been handed out again meanwhile.
 void as_ledger_add(struct as_ledger *ledger, int device, const void *address,
                    size_t bytes, size_t reserved_bytes, void *stream);
 bool as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
-                      size_t reserved_bytes);
+                      uint64_t generation, size_t reserved_bytes);
 
 // Forgets every block and figure: another source of events takes over.
 void as_ledger_clear(struct as_ledger *ledger);
@@ -48,7 +49,8 @@ struct as_block {
     void *stream; // that it was allocated on
 };
 
-// The live block that holds `address`, which may point inside. False: none.
+// The live block that holds `address`, which may point inside. Device -1 looks on every
+// device. False: none.
 bool as_ledger_find(struct as_ledger *ledger, int device, const void *address,
                     struct as_block *block);
 

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <actswap/actswap.h>
+
+#include "core/clock.h"
+#include "core/settings.h"
+#include "pager/pager.h"
+#include "report/json.h"
+#include "track/ledger.h"
+#include "track/notes.h"
+#include "track/steps.h"
+
+static const char *policy_name(enum as_policy policy)
+{
+    static const char *const names[] = {
+        [AS_POLICY_OFF] = "off",
+        [AS_POLICY_OFFLOAD] = "offload",
+        [AS_POLICY_RECOMPUTE] = "recompute",
+    };
+
+    return names[policy];
+}
+
+// The program and its arguments, as the kernel has them; what is beyond 16 KiB is left
+// out.
+static void write_command(struct as_json *json)
+{
+    char text[16384];
+    ssize_t bytes = -1;
+    const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        bytes = read(fd, text, sizeof(text) - 1);
+        close(fd);
+    }
+    as_json_open(json, "command", '[');
+    if (bytes > 0) {
+        text[bytes] = '\0';
+        for (ssize_t at = 0; at < bytes; at += (ssize_t)strlen(text + at) + 1)
+            as_json_text(json, NULL, text + at);
+    }
+    as_json_close(json, ']');
+}
+
+static void write_settings(struct as_json *json, const struct as_settings *settings)
+{
+    as_json_open(json, "settings", '{');
+    as_json_text(json, "policy", policy_name(settings->policy));
+    if (settings->policy == AS_POLICY_OFFLOAD) {
+        as_json_number(json, "offload_min_bytes", settings->offload_min_bytes);
+        as_json_number(json, "offload_keep_last", settings->offload_keep_last);
+        as_json_number(json, "host_memory_bytes", settings->host_memory_bytes);
+        as_json_number(json, "host_memory_percent", settings->host_memory_percent);
+    }
+    as_json_bool(json, "digest", settings->digest);
+    as_json_close(json, '}');
+}
+
+static void write_run(struct as_json *json, const struct as_facts *facts)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    as_json_open(json, "run", '{');
+    as_json_text(json, "id", facts->run_id);
+    write_command(json);
+    as_json_number(json, "started_unix_ns", as_clock_started_unix_ns());
+    as_json_number(json, "written_unix_ns", as_clock_unix_ns());
+    as_json_text(json, "host", host);
+    as_json_number(json, "pid", (uint64_t)getpid());
+    as_json_number(json, "rank", (uint64_t)facts->rank);
+    as_json_number(json, "world_size", (uint64_t)facts->world);
+    as_json_text(json, "actswap", AS_VERSION);
+    const char *framework = facts->framework;
+    const bool torch = framework && strncmp(framework, "torch ", 6) == 0;
+    as_json_text(json, "framework", framework);
+    as_json_text(json, "torch", torch ? framework + 6 : NULL);
+    write_settings(json, facts->settings);
+    as_json_close(json, '}');
+}
+
+static void write_device(struct as_json *json, const struct as_facts *facts)
+{
+    as_json_open(json, "device", '{');
+    as_json_text(json, "name", *facts->device ? facts->device : NULL);
+    as_json_number(json, "total_bytes", facts->device_bytes);
+    as_json_bool(json, "measured", !facts->simulated);
+    as_json_bool(json, "simulated", facts->simulated);
+    if (facts->simulated)
+        as_json_text(json, "compute", facts->compute);
+    as_json_close(json, '}');
+}
+
+// --- Steps
+
+static void put_losses(struct as_json *json, const struct as_step *step)
+{
+    const unsigned kept = step->root_count < AS_ROOTS ? step->root_count : AS_ROOTS;
+
+    as_json_open(json, NULL, '[');
+    for (unsigned i = 0; i < kept; i++) {
+        if (step->roots[i].bytes)
+            as_json_bits(json, NULL, step->roots[i].bits, step->roots[i].bytes);
+        else
+            as_json_text(json, NULL, NULL);
+    }
+    as_json_close(json, ']');
+}
+
+static void put_digest(struct as_json *json, const struct as_step *step)
+{
+    if (step->has_digest)
+        as_json_bits(json, NULL, &step->gradient_digest, sizeof(step->gradient_digest));
+    else
+        as_json_text(json, NULL, NULL);
+}
+
+#define FIGURE(name)                                                                     \
+    static void put_##name(struct as_json *json, const struct as_step *step)             \
+    {                                                                                    \
+        as_json_number(json, NULL, step->name);                                          \
+    }
+FIGURE(peak_bytes)
+FIGURE(peak_reserved_bytes)
+FIGURE(after_forward_bytes)
+FIGURE(out_bytes)
+FIGURE(in_bytes)
+FIGURE(released_bytes)
+
+static const struct {
+    const char *name;
+    void (*put)(struct as_json *json, const struct as_step *step);
+} columns[] = {
+    {"peak_bytes", put_peak_bytes},
+    {"peak_reserved_bytes", put_peak_reserved_bytes},
+    {"after_forward_bytes", put_after_forward_bytes},
+    {"out_bytes", put_out_bytes},
+    {"in_bytes", put_in_bytes},
+    {"released_bytes", put_released_bytes},
+    {"loss_bits", put_losses},
+    {"gradient_digest", put_digest},
+};
+
+static void write_steps(struct as_json *json, struct as_steps *steps)
+{
+    const uint64_t count = as_steps_count(steps);
+    struct as_step step;
+
+    as_json_open(json, "steps", '{');
+    as_json_number(json, "count", count);
+    // Between the first and the last ones of a long run some are not kept.
+    const uint64_t gap_end = count >= AS_STEPS_LAST ? count - AS_STEPS_LAST + 1 : 0;
+    const uint64_t omitted = gap_end > AS_STEPS_FIRST ? gap_end - AS_STEPS_FIRST : 0;
+    as_json_number(json, "omitted_from", omitted ? AS_STEPS_FIRST : count);
+    as_json_number(json, "omitted_count", omitted);
+    for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
+        as_json_open(json, columns[i].name, '[');
+        for (uint64_t number = 0; number < count; number++) {
+            if (number == AS_STEPS_FIRST)
+                number += omitted;
+            if (as_steps_read(steps, number, &step))
+                columns[i].put(json, &step);
+        }
+        as_json_close(json, ']');
+    }
+    as_json_text(json, "digest_kind", "xxh64");
+    as_json_close(json, '}');
+}
+
+// --- The rest
+
+static const char *source_name(const struct as_facts *facts,
+                               enum actswap_category category)
+{
+    if (facts->source == AS_SOURCE_NONE || category == ACTSWAP_UNKNOWN)
+        return "none";
+    return "adapter"; // every name comes from the framework, for now
+}
+
+static void write_peak(struct as_json *json, const struct as_facts *facts)
+{
+    static const char *const sources[] = {
+        [AS_SOURCE_NONE] = "none",
+        [AS_SOURCE_ALLOCATOR] = "allocator",
+        [AS_SOURCE_DRIVER] = "driver",
+    };
+    struct as_ledger_totals totals, segments;
+
+    as_ledger_totals(facts->ledger, -1, &totals);
+    as_ledger_totals(facts->segments, -1, &segments);
+    as_json_open(json, "peak", '{');
+    as_json_text(json, "source", sources[facts->source]);
+    as_json_number(json, "bytes", totals.peak_bytes);
+    as_json_number(json, "reserved_bytes", totals.peak_reserved_bytes);
+    as_json_number(json, "driver_bytes", segments.peak_bytes);
+    as_json_number(json, "step", totals.peak_step);
+    as_json_text(json, "phase", as_phase_name((enum as_phase)totals.peak_phase));
+    as_json_open(json, "by_category", '[');
+    for (int i = 0; i < ACTSWAP_CATEGORIES; i++) {
+        const enum actswap_category category = (enum actswap_category)i;
+
+        if (!totals.peak_by_category[i])
+            continue;
+        as_json_open(json, NULL, '{');
+        as_json_text(json, "category", actswap_category_name(category));
+        as_json_number(json, "bytes", totals.peak_by_category[i]);
+        as_json_text(json, "source", source_name(facts, category));
+        as_json_close(json, '}');
+    }
+    as_json_close(json, ']');
+    as_json_close(json, '}');
+}
+
+static void write_moves(struct as_json *json, const struct as_facts *facts)
+{
+    struct as_ledger_totals totals;
+
+    as_ledger_totals(facts->ledger, -1, &totals);
+    as_json_open(json, "moves", '{');
+    as_json_number(json, "out_bytes", facts->pager->out_bytes);
+    as_json_number(json, "in_bytes", facts->pager->in_bytes);
+    as_json_number(json, "released_bytes", totals.released_bytes);
+    as_json_number(json, "pinned_peak_bytes", facts->pager->pinned_peak_bytes);
+    as_json_number(json, "pages", facts->pager->pages_made);
+    as_json_number(json, "let_go", facts->pager->let_go);
+    as_json_number(json, "held_elsewhere", facts->pager->held_elsewhere);
+    as_json_close(json, '}');
+}
+
+static void write_kept(struct as_json *json, const struct as_pager_totals *pager)
+{
+    as_json_open(json, "kept", '[');
+    for (int i = 0; i < ACTSWAP_KEPT_REASONS; i++) {
+        if (!pager->kept[i])
+            continue;
+        as_json_open(json, NULL, '{');
+        as_json_text(json, "reason", actswap_reason_name((enum actswap_reason)i));
+        as_json_number(json, "count", pager->kept[i]);
+        as_json_number(json, "bytes", pager->kept_bytes[i]);
+        as_json_close(json, '}');
+    }
+    as_json_close(json, ']');
+}
+
+static void write_notes(struct as_json *json, struct as_notes *notes)
+{
+    struct as_note note;
+
+    as_json_open(json, "notes", '[');
+    for (size_t i = 0; (note = as_notes_read(notes, i)).what; i++) {
+        as_json_open(json, NULL, '{');
+        as_json_text(json, "what", note.what);
+        as_json_number(json, "count", note.count);
+        as_json_close(json, '}');
+    }
+    as_json_close(json, ']');
+}
+
+static void write_warnings(struct as_json *json, struct as_notes *warnings)
+{
+    struct as_note note;
+
+    as_json_open(json, "warnings", '[');
+    for (size_t i = 0; (note = as_notes_read(warnings, i)).what; i++)
+        as_json_text(json, NULL, note.what);
+    as_json_close(json, ']');
+}
+
+static int write_all(int fd, const struct as_facts *facts)
+{
+    struct as_json json;
+
+    as_json_start(&json, fd);
+    as_json_open(&json, NULL, '{');
+    as_json_text(&json, "schema", "actswap.report/1");
+    as_json_bool(&json, "complete", facts->complete);
+    as_json_text(&json, "ended", facts->ended);
+    write_run(&json, facts);
+    write_device(&json, facts);
+    write_steps(&json, facts->steps);
+    write_peak(&json, facts);
+    write_moves(&json, facts);
+    write_kept(&json, facts->pager);
+    write_notes(&json, facts->notes);
+    write_warnings(&json, facts->warnings);
+    as_json_close(&json, '}');
+    return as_json_finish(&json);
+}
+
+int as_report_write(const char *path, const struct as_facts *facts)
+{
+    char beside[PATH_MAX];
+    const int length = snprintf(beside, sizeof(beside), "%s.tmp", path);
+
+    if (length < 0 || (size_t)length >= sizeof(beside))
+        return -ENAMETOOLONG;
+    const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -errno;
+
+    int err = write_all(fd, facts);
+    if (close(fd) && !err)
+        err = -errno;
+    if (!err && rename(beside, path))
+        err = -errno;
+    if (err)
+        unlink(beside);
+    return err;
+}

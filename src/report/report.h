@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_REPORT_REPORT_H
+#define AS_REPORT_REPORT_H
+
+// What a run has to tell, as a file (schema actswap.report/1, docs/report.md) and as a
+// few lines for people. No allocation.
+//
+// Thread-safety: every function may be called from any thread with facts of its own.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct as_ledger;
+struct as_notes;
+struct as_pager_totals;
+struct as_settings;
+struct as_steps;
+
+// Where the figures of memory come from.
+enum as_source {
+    AS_SOURCE_NONE,      // nothing has been seen, or it proved wrong
+    AS_SOURCE_ALLOCATOR, // the framework's allocator tells of each tensor
+    AS_SOURCE_DRIVER,    // cudaMalloc and kin alone
+};
+
+struct as_facts {
+    const struct as_settings *settings;
+    struct as_ledger *ledger;  // tensors
+    struct as_ledger *segments; // memory taken from the driver
+    struct as_steps *steps;
+    struct as_notes *notes, *warnings;
+    const struct as_pager_totals *pager;
+
+    const char *run_id;
+    const char *framework; // "torch 2.15.0", or NULL
+    const char *path;      // of the report, or NULL
+    int rank, world;
+
+    char device[128]; // its name, "" when not known
+    uint64_t device_bytes;
+    bool simulated;
+    const char *compute; // of the simulated device
+    enum as_source source;
+
+    bool complete;
+    const char *ended; // "exit", "oom", "running"
+};
+
+// Writes the file beside its final name and renames it. 0 or a negative errno.
+int as_report_write(const char *path, const struct as_facts *facts);
+
+// Writes the summary into `text`, always terminated; "" when there is nothing to tell.
+void as_report_summary(const struct as_facts *facts, char *text, size_t text_bytes);
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <actswap/actswap.h>
+
+#include "core/settings.h"
+#include "core/text.h"
+#include "pager/pager.h"
+#include "report/report.h"
+#include "track/ledger.h"
+#include "track/notes.h"
+#include "track/steps.h"
+
+struct page {
+    char *text;
+    size_t bytes, used;
+};
+
+static void add(struct page *page, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(struct page *page, const char *format, ...)
+{
+    va_list args;
+
+    if (page->used >= page->bytes)
+        return;
+    va_start(args, format);
+    const int length =
+        vsnprintf(page->text + page->used, page->bytes - page->used, format, args);
+    va_end(args);
+    page->used += length > 0 ? (size_t)length : 0;
+}
+
+static void add_amount(struct page *page, uint64_t bytes)
+{
+    char amount[AS_TEXT_AMOUNT];
+
+    add(page, "%s", as_text_amount(bytes, amount));
+}
+
+static void add_title(struct page *page, const struct as_facts *facts)
+{
+    const uint64_t steps = as_steps_count(facts->steps);
+
+    add(page, "\nactswap  %s  rank %d of %d, %llu step%s", program_invocation_short_name,
+        facts->rank, facts->world, (unsigned long long)steps, steps == 1 ? "" : "s");
+    if (*facts->device)
+        add(page, "  %s", facts->device);
+    if (facts->framework)
+        add(page, "  %s", facts->framework);
+    if (facts->simulated)
+        add(page, "  (simulated, %s)\n", facts->compute);
+    else
+        add(page, "  (measured)\n");
+}
+
+static void add_peak(struct page *page, const struct as_facts *facts,
+                     const struct as_ledger_totals *totals)
+{
+    add(page, "  peak on device   ");
+    if (facts->source == AS_SOURCE_NONE) {
+        add(page, "not known: no allocation was seen\n");
+        return;
+    }
+    add_amount(page, totals->peak_bytes);
+    if (facts->device_bytes) {
+        add(page, " of ");
+        add_amount(page, facts->device_bytes);
+        add(page, " (%llu %%)",
+            (unsigned long long)(totals->peak_bytes * 100 / facts->device_bytes));
+    }
+    add(page, "  in step %llu, %s\n", (unsigned long long)totals->peak_step + 1,
+        as_phase_name((enum as_phase)totals->peak_phase));
+    add(page, "  reserved         ");
+    add_amount(page, totals->peak_reserved_bytes);
+    add(page, " at most\n");
+}
+
+static void add_last_step(struct page *page, const struct as_facts *facts)
+{
+    const uint64_t count = as_steps_count(facts->steps);
+    struct as_step step;
+
+    if (!count || !as_steps_read(facts->steps, count - 1, &step))
+        return;
+    add(page, "  last step        after forward ");
+    add_amount(page, step.after_forward_bytes);
+    add(page, ", peak ");
+    add_amount(page, step.peak_bytes);
+    add(page, "\n");
+}
+
+static void add_moves(struct page *page, const struct as_facts *facts,
+                      const struct as_ledger_totals *totals)
+{
+    if (!facts->pager->pages_made)
+        return;
+    add(page, "  moved            out ");
+    add_amount(page, facts->pager->out_bytes);
+    add(page, ", in ");
+    add_amount(page, facts->pager->in_bytes);
+    add(page, ", released ");
+    add_amount(page, totals->released_bytes);
+    add(page, ", pinned ");
+    add_amount(page, facts->pager->pinned_peak_bytes);
+    add(page, "\n");
+}
+
+static void add_categories(struct page *page, const struct as_ledger_totals *totals)
+{
+    if (!totals->peak_bytes)
+        return;
+    add(page, "  at the peak      ");
+    const char *between = "";
+    for (int i = ACTSWAP_CATEGORIES; i-- > 0;) {
+        if (!totals->peak_by_category[i])
+            continue;
+        add(page, "%s%s ", between, actswap_category_name((enum actswap_category)i));
+        add_amount(page, totals->peak_by_category[i]);
+        between = ", ";
+    }
+    add(page, "\n");
+}
+
+static void add_losses(struct page *page, struct as_steps *steps)
+{
+    const uint64_t count = as_steps_count(steps);
+    uint64_t asked = 0, read = 0;
+    struct as_step step;
+
+    for (uint64_t number = 0; number < count; number++) {
+        if (!as_steps_read(steps, number, &step))
+            continue;
+        for (unsigned i = 0; i < AS_ROOTS && i < step.root_count; i++) {
+            asked++;
+            read += step.roots[i].bytes > 0;
+        }
+    }
+    if (asked)
+        add(page, "  losses           %llu of %llu read\n", (unsigned long long)read,
+            (unsigned long long)asked);
+}
+
+static void add_kept(struct page *page, const struct as_pager_totals *pager)
+{
+    const char *label = "  left on device   ";
+
+    for (int i = 0; i < ACTSWAP_KEPT_REASONS; i++) {
+        if (!pager->kept[i])
+            continue;
+        add(page, "%s%llu x %s, ", label, (unsigned long long)pager->kept[i],
+            actswap_reason_name((enum actswap_reason)i));
+        add_amount(page, pager->kept_bytes[i]);
+        add(page, "\n");
+        label = "                   ";
+    }
+}
+
+static void add_notes(struct page *page, struct as_notes *notes, const char *label)
+{
+    struct as_note note;
+
+    for (size_t i = 0; (note = as_notes_read(notes, i)).what; i++) {
+        add(page, "  %-16s %s", i ? "" : label, note.what);
+        if (note.count > 1)
+            add(page, ", %llu times", (unsigned long long)note.count);
+        add(page, "\n");
+    }
+}
+
+void as_report_summary(const struct as_facts *facts, char *text, size_t text_bytes)
+{
+    struct page page = {text, text_bytes, 0};
+    struct as_ledger_totals totals;
+
+    *text = '\0';
+    as_ledger_totals(facts->ledger, -1, &totals);
+    add_title(&page, facts);
+    add_peak(&page, facts, &totals);
+    add_categories(&page, &totals);
+    add_last_step(&page, facts);
+    add_moves(&page, facts, &totals);
+    if (facts->settings->policy == AS_POLICY_OFFLOAD)
+        add_kept(&page, facts->pager);
+    add_losses(&page, facts->steps);
+    add_notes(&page, facts->notes, "left alone");
+    add_notes(&page, facts->warnings, "warnings");
+    if (facts->path)
+        add(&page, "  report           %s\n", facts->path);
+}

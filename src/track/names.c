@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <actswap/actswap.h>
+
+#include "core/export.h"
+
+AS_EXPORT const char *actswap_reason_name(enum actswap_reason reason)
+{
+    static const char *const names[ACTSWAP_KEPT_REASONS] = {
+        [ACTSWAP_KEPT_NOT] = "not kept",
+        [ACTSWAP_KEPT_POLICY] = "the policy does not offload here",
+        [ACTSWAP_KEPT_SMALL] = "small",
+        [ACTSWAP_KEPT_PART] = "a small part of its storage",
+        [ACTSWAP_KEPT_OLD] = "older than this forward",
+        [ACTSWAP_KEPT_UNKNOWN] = "address not known",
+        [ACTSWAP_KEPT_CAPTURE] = "a stream capture is in progress",
+        [ACTSWAP_KEPT_HOST_FULL] = "no pinned memory left",
+        [ACTSWAP_KEPT_TAIL] = "needed again at once",
+        [ACTSWAP_KEPT_KIND] = "not a plain device tensor",
+        [ACTSWAP_KEPT_BACKWARD] = "saved while a backward runs",
+        [ACTSWAP_KEPT_DETACHED] = "no framework attached",
+        [ACTSWAP_KEPT_DEVICE] = "the device refused",
+    };
+
+    return (unsigned)reason < ACTSWAP_KEPT_REASONS ? names[reason] : "unknown";
+}
+
+AS_EXPORT const char *actswap_category_name(enum actswap_category category)
+{
+    static const char *const names[ACTSWAP_CATEGORIES] = {
+        [ACTSWAP_UNKNOWN] = "unknown",
+        [ACTSWAP_PARAMETER] = "parameter",
+        [ACTSWAP_GRADIENT] = "gradient",
+        [ACTSWAP_OPTIMIZER_STATE] = "optimizer_state",
+        [ACTSWAP_ACTIVATION] = "activation",
+        [ACTSWAP_INPUT] = "input",
+    };
+
+    return (unsigned)category < ACTSWAP_CATEGORIES ? names[category] : "unknown";
+}
