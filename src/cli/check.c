@@ -181,10 +181,12 @@ static int check_gpu(const char *name)
 static int check_word(const char *option, const char *value, const char *const words[])
 {
     char list[LIST_BYTES] = "";
-    for (size_t n = 0; words[n]; n++) {
+    size_t used = 0;
+    for (size_t n = 0; words[n] && used < sizeof(list); n++) {
         if (!value || !strcmp(words[n], value))
             return 0;
-        (void)strcat(strcat(list, n ? ", " : ""), words[n]);
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", n ? ", " : "",
+                                 words[n]);
     }
     const char *const nearest = as_settings_nearest(value, words);
     return as_error(AS_EXIT_USAGE, "%s %s is not known. %s%s%s(%s)", option, value,

@@ -66,7 +66,7 @@ static _Noreturn void ask_in_child(const char *interpreter, char *const flags[],
 {
     const char *arguments[FLAGS_MAX + 5] = {interpreter};
     size_t count = 1;
-    for (size_t n = 0; flags[n] && n < FLAGS_MAX; n++)
+    for (size_t n = 0; n < FLAGS_MAX && flags[n]; n++)
         arguments[count++] = flags[n];
     arguments[count++] = "-c";
     arguments[count++] = question;

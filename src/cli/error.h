@@ -17,7 +17,4 @@ enum as_exit {
 int as_error(enum as_exit code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Prints "actswap: ..." as one line on stderr.
-void as_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 #endif

@@ -124,6 +124,7 @@ static const struct verb verbs[] = {
     },
 };
 
+// NOLINTNEXTLINE(readability-non-const-parameter): argp gives the type
 static error_t take(int key, char *arg, struct argp_state *state)
 {
     struct as_options *const options = state->input;

@@ -11,6 +11,15 @@ static bool is_option(const char *part)
     return part[strcspn(part, ",:=")] == '=';
 }
 
+// The comma behind this policy and its options; NULL: it is the last.
+static char *find_end(char *policy)
+{
+    char *comma = strchr(policy, ',');
+    while (comma && is_option(comma + 1))
+        comma = strchr(comma + 1, ',');
+    return comma;
+}
+
 int as_policies_split(struct as_policies *policies, const char *list)
 {
     *policies = (struct as_policies){.text = strdup(list)};
@@ -23,12 +32,10 @@ int as_policies_split(struct as_policies *policies, const char *list)
         if (*part == '\0' || *part == ',')
             return -EINVAL;
         policies->names[policies->count++] = part;
-        char *comma = strchr(part, ',');
-        while (comma && is_option(comma + 1))
-            comma = strchr(comma + 1, ',');
+        char *const comma = find_end(part);
+        part = comma ? comma + 1 : NULL;
         if (comma)
-            *comma++ = '\0';
-        part = comma;
+            *comma = '\0';
     }
     return 0;
 }

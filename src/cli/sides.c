@@ -106,11 +106,9 @@ static void set_outcome(struct as_cell *cell, const struct as_result *result)
 static void set_agreement(struct as_cell *cell, const struct as_result *result,
                           const struct as_result *reference, enum list list)
 {
-    size_t count = 0;
-    (void)texts_of(result, list, &count);
     if (has_no_values(result)) {
         set(cell, AS_TONE_FAINT, "not computed");
-    } else if (result->outcome != AS_OUTCOME_OK || (!reference && !count)) {
+    } else if (result->outcome != AS_OUTCOME_OK || !reference) {
         set(cell, AS_TONE_FAINT, result->outcome == AS_OUTCOME_OK ? "none seen" : "-");
     } else if (result == reference) {
         set(cell, AS_TONE_FAINT, "reference");
