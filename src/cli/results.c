@@ -36,27 +36,63 @@ static const char *text_at(json_t *root, const char *path)
     return text ? text : "";
 }
 
-static uint64_t sum_at(json_t *root, const char *path)
+static uint64_t highest_at(json_t *root, const char *path)
 {
-    uint64_t sum = 0;
+    json_int_t highest = 0;
     size_t n;
     json_t *item;
-    json_array_foreach(at(root, path), n, item) sum += (uint64_t)json_integer_value(item);
-    return sum;
+    json_array_foreach(at(root, path), n, item)
+    {
+        const json_int_t value = json_integer_value(item);
+        highest = value > highest ? value : highest;
+    }
+    return (uint64_t)highest;
 }
 
-// A copy of a list of texts; null and numbers become "".
+// A text, or a list of texts joined by commas. NULL: something in it is not known.
+static char *copy_text(json_t *item)
+{
+    if (!json_is_array(item))
+        return json_is_string(item) ? strdup(json_string_value(item)) : NULL;
+
+    size_t bytes = 1;
+    size_t n;
+    json_t *part;
+    json_array_foreach(item, n, part)
+    {
+        if (!json_is_string(part))
+            return NULL;
+        bytes += json_string_length(part) + 1;
+    }
+    char *const text = calloc(1, bytes);
+    char *end = text;
+    if (text) {
+        json_array_foreach(item, n, part) end =
+            stpcpy(stpcpy(end, n ? "," : ""), json_string_value(part));
+    }
+    return text;
+}
+
+static bool says_something(json_t *item)
+{
+    return json_is_string(item) || json_array_size(item) > 0;
+}
+
+// One text for each item; none at all when no item says anything.
 static char **texts_at(json_t *root, const char *path, size_t *count)
 {
     json_t *const list = at(root, path);
-    *count = json_array_size(list);
+    size_t n;
+    json_t *item;
+    bool any = false;
+    json_array_foreach(list, n, item) any = any || says_something(item);
+
+    *count = any ? json_array_size(list) : 0;
     char **const texts = calloc(*count + 1, sizeof(*texts));
-    for (size_t n = 0; texts && n < *count; n++) {
-        const char *const text = json_string_value(json_array_get(list, n));
-        texts[n] = strdup(text ? text : "");
-    }
     if (!texts)
         *count = 0;
+    for (n = 0; n < *count; n++)
+        texts[n] = copy_text(json_array_get(list, n));
     return texts;
 }
 
@@ -65,9 +101,7 @@ static enum as_outcome outcome_of(json_t *root)
     const char *const ended = text_at(root, "ended");
     if (!strcmp(ended, "oom"))
         return AS_OUTCOME_OOM;
-    if (!strcmp(ended, "exit") && !json_integer_value(at(root, "run.exit_code")))
-        return AS_OUTCOME_OK;
-    return AS_OUTCOME_FAILED;
+    return json_is_true(at(root, "complete")) ? AS_OUTCOME_OK : AS_OUTCOME_FAILED;
 }
 
 static void take_categories(struct as_result *result, json_t *list)
@@ -94,17 +128,20 @@ static void take(struct as_result *result, json_t *root)
                    text_at(root, "device.name"));
     (void)snprintf(result->compute, sizeof(result->compute), "%s",
                    text_at(root, "device.compute"));
-    result->simulated = json_is_false(at(root, "device.measured"));
+    result->simulated = json_is_true(at(root, "device.simulated"));
     result->device_bytes = number_at(root, "device.total_bytes");
     result->outcome = outcome_of(root);
     result->steps = number_at(root, "steps.count");
-    result->after_forward_bytes = number_at(root, "peak.after_forward_bytes");
+    result->after_forward_bytes = highest_at(root, "steps.after_forward_bytes");
     result->peak_bytes = number_at(root, "peak.bytes");
     result->reserved_bytes = number_at(root, "peak.reserved_bytes");
-    result->released_bytes = number_at(root, "moves.offload.released_bytes");
-    result->out_bytes = sum_at(root, "steps.d2h_bytes");
-    result->in_bytes = sum_at(root, "steps.h2d_bytes");
+    result->released_bytes = number_at(root, "moves.released_bytes");
+    result->out_bytes = number_at(root, "moves.out_bytes");
+    result->in_bytes = number_at(root, "moves.in_bytes");
     result->pinned_bytes = number_at(root, "moves.pinned_peak_bytes");
+    result->peak_step = number_at(root, "peak.step");
+    (void)snprintf(result->peak_phase, sizeof(result->peak_phase), "%s",
+                   text_at(root, "peak.phase"));
     take_categories(result, at(root, "peak.by_category"));
     result->losses = texts_at(root, "steps.loss_bits", &result->loss_count);
     result->digests = texts_at(root, "steps.gradient_digest", &result->digest_count);

@@ -18,7 +18,7 @@ enum as_outcome {
     AS_OUTCOME_NONE, // no readable report
     AS_OUTCOME_OK, // ended by itself
     AS_OUTCOME_OOM, // the device's memory did not suffice
-    AS_OUTCOME_FAILED, // ended with an error, a signal, or is still running
+    AS_OUTCOME_FAILED, // ended with an error, a signal, without a word, or still runs
 };
 
 struct as_result_category {
@@ -40,7 +40,10 @@ struct as_result {
     uint64_t released_bytes, out_bytes, in_bytes, pinned_bytes;
     struct as_result_category categories[AS_RESULT_CATEGORIES];
     size_t category_count;
-    // One text a step: the loss's bits, and the digest of the gradients.
+    uint64_t peak_step; // from 0
+    char peak_phase[AS_RESULT_NAME_BYTES];
+    // One text a step: the losses' bits, and the digest of the gradients; NULL: not known.
+    // Both lists are empty when no step had any.
     char **losses, **digests;
     size_t loss_count, digest_count;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/sides.h"
 
+#include "core/text.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -77,6 +79,19 @@ static void set(struct as_cell *cell, enum as_tone tone, const char *text)
     cell->tone = tone;
 }
 
+// `status` as of waitpid(). 0: the report is older than the program's end, or no end came.
+static void set_failure(struct as_cell *cell, int status)
+{
+    if (!status)
+        set(cell, AS_TONE_BAD, "cut off");
+    else if (WIFSIGNALED(status))
+        (void)snprintf(cell->text, sizeof(cell->text), "failed, signal %d",
+                       WTERMSIG(status));
+    else
+        (void)snprintf(cell->text, sizeof(cell->text), "failed, status %d",
+                       WEXITSTATUS(status));
+}
+
 static void set_outcome(struct as_cell *cell, const struct as_result *result)
 {
     switch (result->outcome) {
@@ -89,12 +104,7 @@ static void set_outcome(struct as_cell *cell, const struct as_result *result)
         cell->tone = AS_TONE_BAD;
         return;
     case AS_OUTCOME_FAILED:
-        if (WIFSIGNALED(result->exit_status))
-            (void)snprintf(cell->text, sizeof(cell->text), "failed, signal %d",
-                           WTERMSIG(result->exit_status));
-        else
-            (void)snprintf(cell->text, sizeof(cell->text), "failed, status %d",
-                           WEXITSTATUS(result->exit_status));
+        set_failure(cell, result->exit_status);
         cell->tone = AS_TONE_BAD;
         return;
     case AS_OUTCOME_NONE:
@@ -141,6 +151,7 @@ static const struct byte_row {
 static void set_bytes(struct as_cell *cell, const struct as_result *result,
                       const struct byte_row *row)
 {
+    char amount[AS_TEXT_AMOUNT];
     uint64_t bytes;
     memcpy(&bytes, (const char *)result + row->offset, sizeof(bytes));
     if (row->each_step && result->steps)
@@ -148,7 +159,7 @@ static void set_bytes(struct as_cell *cell, const struct as_result *result,
     if (result->outcome == AS_OUTCOME_NONE)
         set(cell, AS_TONE_FAINT, "-");
     else
-        (void)as_table_bytes(bytes, cell->text, sizeof(cell->text));
+        set(cell, AS_TONE_PLAIN, as_text_amount(bytes, amount));
 }
 
 static void fill_table(struct as_table *table, const struct as_result results[],
@@ -179,28 +190,28 @@ static void fill_table(struct as_table *table, const struct as_result results[],
 
 static void print_heading(const struct as_result *first, const char *program, FILE *out)
 {
-    char total[32];
-    (void)fprintf(out, "actswap compare  %s  %" PRIu64 " steps  %s (%s)%s%s   %s\n\n",
-                  program, first->steps,
-                  *first->device ? first->device : "unknown device",
-                  as_table_bytes(first->device_bytes, total, sizeof(total)),
-                  *first->compute ? "  " : "", first->compute,
-                  first->simulated ? "simulated, not measured" : "measured");
+    char total[AS_TEXT_AMOUNT];
+    (void)fprintf(
+        out, "actswap compare  %s  %" PRIu64 " steps  %s (%s)%s%s   %s\n\n", program,
+        first->steps, *first->device ? first->device : "unknown device",
+        as_text_amount(first->device_bytes, total), *first->compute ? "  " : "",
+        first->compute, first->simulated ? "simulated, not measured" : "measured");
 }
 
 static void print_categories(const struct as_result *result, FILE *out)
 {
-    char text[32];
+    char text[AS_TEXT_AMOUNT];
     if (!result->category_count || !result->peak_bytes)
         return;
-    (void)fprintf(out, "\nat the peak of %s, %s:\n", result->name,
-                  as_table_bytes(result->peak_bytes, text, sizeof(text)));
+    (void)fprintf(out, "\nat the peak of %s, %s in step %" PRIu64 ", %s:\n", result->name,
+                  as_text_amount(result->peak_bytes, text), result->peak_step + 1,
+                  result->peak_phase);
     for (size_t n = 0; n < result->category_count; n++) {
         const struct as_result_category *const category = &result->categories[n];
         if (!category->bytes)
             continue;
         (void)fprintf(out, "  %-18s %10s  %3.0f%%\n", category->name,
-                      as_table_bytes(category->bytes, text, sizeof(text)),
+                      as_text_amount(category->bytes, text),
                       100.0 * (double)category->bytes / (double)result->peak_bytes);
     }
 }

@@ -91,20 +91,3 @@ void as_table_print(const struct as_table *table, FILE *out, struct as_look look
             print_rule(total, out, look);
     }
 }
-
-const char *as_table_bytes(uint64_t bytes, char *text, size_t text_bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double amount = (double)bytes;
-    size_t unit = 0;
-    while (amount >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        amount /= 1024;
-        unit++;
-    }
-    if (!bytes)
-        (void)snprintf(text, text_bytes, "0");
-    else
-        (void)snprintf(text, text_bytes, unit && amount < 100 ? "%.1f %s" : "%.0f %s",
-                       amount, units[unit]);
-    return text;
-}

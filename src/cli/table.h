@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 enum {
@@ -50,8 +49,5 @@ struct as_look as_look_of(FILE *out, bool ascii);
 struct as_row *as_table_add(struct as_table *table, const char *label);
 
 void as_table_print(const struct as_table *table, FILE *out, struct as_look look);
-
-// "74.1 GiB", "12 B", "0". Returns `text`.
-const char *as_table_bytes(uint64_t bytes, char *text, size_t text_bytes);
 
 #endif
