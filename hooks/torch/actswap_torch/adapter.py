@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins PyTorch and the library: a training run, told in the library's words."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Callable, Dict, List
+
+from . import _pack, messages
+from .blocks import Blocks
+from .hooks import SavedTensorHooks
+
+
+class _Thread(threading.local):
+    root: Any = None  # the outermost module whose forward runs on this thread
+    leave: Any = None  # removes the hook that ends it
+
+
+def guarded(method: Callable) -> Callable:
+    """A failure of ours switches the adapter off; the user's code never sees it."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any) -> None:
+        if not self.on:
+            return
+        try:
+            method(self, *args)
+        except Exception as error:
+            self.fail(error)
+
+    return call
+
+
+class Adapter:
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.on = True
+        self._undo: List[Callable[[], None]] = []
+        self._thread = _Thread()
+        self._roots: Dict[int, Any] = {}
+        self._forward_open = False
+        self._tagged_state: Any = weakref.WeakKeyDictionary()
+        self._digest = os.environ.get("ACTSWAP_DIGEST", "") not in ("", "0", "off")
+        self._hooks = SavedTensorHooks(torch, _pack)
+        self._blocks = Blocks(torch, _pack, self._hooks.on_top)
+
+    def install(self) -> None:
+        torch = self.torch
+        autograd = torch._C._autograd
+        self._patch(autograd, "_saved_tensors_hooks_disable", self._hooks.disable)
+        self._patch(autograd, "_saved_tensors_hooks_enable", self._hooks.enable)
+        self._patch(
+            torch.autograd.function.BackwardCFunction,
+            "saved_tensors",
+            lambda inherited: property(self._hooks.saved_tensors(inherited.__get__)),
+        )
+        for owner in (torch.autograd, torch.autograd.graph):
+            self._patch(owner, "_engine_run_backward", self._wrap_backward)
+        modules = sys.modules["torch.nn.modules.module"]
+        optimizers = sys.modules["torch.optim.optimizer"]
+        for handle in (
+            modules.register_module_forward_pre_hook(self._before_forward),
+            optimizers.register_optimizer_step_pre_hook(self._before_step),
+            optimizers.register_optimizer_step_post_hook(self._after_step),
+        ):
+            self._undo.append(handle.remove)
+        self._undo.append(self._blocks.undo)
+        self._hooks.push()
+        atexit.register(_pack.detach)
+
+    def _patch(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
+        own = name in vars(owner)
+        original = getattr(owner, name)
+        ours = wrap(original)
+
+        def undo() -> None:
+            if vars(owner).get(name) is not ours:
+                return
+            if own:
+                setattr(owner, name, original)
+            else:
+                delattr(owner, name)
+
+        setattr(owner, name, ours)
+        self._undo.append(undo)
+
+    def fail(self, error: Exception) -> None:
+        """Says so once and goes away. Tensors that are packed already stay usable."""
+        self.on = False
+        sys.stderr.write(
+            "actswap: warning: torch: the adapter is switched off: "
+            f"{type(error).__name__}: {error}\n"
+        )
+        _pack.note("the PyTorch adapter switched itself off")
+        _pack.detach()
+        self.remove()
+
+    def remove(self) -> None:
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+        self._hooks.pop()
+
+    # --- Forward
+
+    def _before_forward(self, module: Any, args: Any) -> None:
+        if self.torch.compiler.is_compiling() or self._thread.root is not None:
+            return
+        self._enter_root(module)
+
+    @guarded
+    def _enter_root(self, module: Any) -> None:
+        torch = self.torch
+        if (
+            not torch.is_grad_enabled()
+            or not torch.cuda.is_initialized()
+            or torch._C._current_graph_task_id() != -1
+            or isinstance(module, torch.jit.ScriptModule)
+        ):
+            return
+        self._hooks.push()
+        self._adopt(module)
+        if not self._forward_open:
+            self._forward_open = True
+            _pack.mark(_pack.FORWARD)
+        thread = self._thread
+        thread.root = module
+        thread.leave = module.register_forward_hook(self._leave_root, always_call=True)
+
+    def _leave_root(self, module: Any, args: Any, output: Any) -> None:
+        thread = self._thread
+        if module is thread.root:
+            thread.root = None
+            thread.leave.remove()
+            thread.leave = None
+
+    def _adopt(self, root: Any) -> None:
+        key, roots = id(root), self._roots
+        known = roots.get(key)
+        if known is not None and known() is root:
+            return
+        roots[key] = weakref.ref(root, lambda _: roots.pop(key, None))
+        self._blocks.adopt(root)
+        for tensors in (root.parameters(), root.buffers()):
+            for tensor in tensors:
+                _pack.tag(tensor, _pack.PARAMETER)
+
+    # --- Backward
+
+    def _wrap_backward(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self._begins_backward():
+                return original(outputs, *args, **kwargs)
+            self._before_backward(outputs)
+            try:
+                return original(outputs, *args, **kwargs)
+            finally:
+                self._after_backward()
+
+        return run
+
+    def _begins_backward(self) -> bool:
+        torch = self.torch
+        return (
+            self.on
+            and not torch.compiler.is_compiling()
+            and torch.cuda.is_initialized()
+            and torch._C._current_graph_task_id() == -1
+        )
+
+    @guarded
+    def _before_backward(self, outputs: Any) -> None:
+        for root in outputs:
+            if isinstance(root, self.torch.Tensor) and root.numel() == 1:
+                _pack.root(root)
+        _pack.mark(_pack.BACKWARD)
+
+    @guarded
+    def _after_backward(self) -> None:
+        self._forward_open = False
+        _pack.mark(_pack.BACKWARD_END)
+
+    # --- Optimizer
+
+    @guarded
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not self.torch.cuda.is_initialized():
+            return
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                gradient = parameter.grad
+                if gradient is not None:
+                    self._see_gradient(gradient)
+        _pack.mark(_pack.OPTIMIZER)
+
+    def _see_gradient(self, gradient: Any) -> None:
+        _pack.tag(gradient, _pack.GRADIENT)
+        if self._digest and gradient.layout is self.torch.strided:
+            _pack.gradient(gradient.contiguous())
+
+    @guarded
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not self.torch.cuda.is_initialized():
+            return
+        state = optimizer.state
+        if self._tagged_state.get(optimizer) != len(state):
+            self._tagged_state[optimizer] = len(state)
+            self._tag_state(state)
+        self._forward_open = False
+        _pack.mark(_pack.STEP)
+
+    def _tag_state(self, state: Any) -> None:
+        for parameter, values in state.items():
+            if isinstance(parameter, self.torch.Tensor):
+                _pack.tag(parameter, _pack.PARAMETER)
+            for value in values.values() if isinstance(values, dict) else ():
+                if isinstance(value, self.torch.Tensor):
+                    _pack.tag(value, _pack.OPTIMIZER_STATE)
+
+
+def start(torch: Any) -> Adapter:
+    _pack.bind(torch, messages)
+    adapter = Adapter(torch)
+    try:
+        adapter.install()
+    except Exception:
+        adapter.remove()
+        raise
+    return adapter

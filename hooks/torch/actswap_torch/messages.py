@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow paths of the C side: PyTorch's words for errors, memory on another stream."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from typing import Any, Optional
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]
+
+
+def _sample() -> str:
+    """What this PyTorch says when a saved tensor was changed in place.
+
+    The words changed with its versions, so it is asked. In a thread of its own, whose
+    stack of saved tensor hooks is empty: with hooks nothing is checked.
+    """
+    torch, said = _torch(), []
+
+    def run() -> None:
+        try:
+            with torch.enable_grad():
+                out = torch.zeros(1, requires_grad=True).exp()
+                node = out.grad_fn
+                out.add_(1)
+                node._saved_result
+        except RuntimeError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return said[0] if said else ""
+
+
+def _describe(
+    kind: str, shape: Any, now: int, version: int, node: Optional[type], output: int
+) -> str:
+    sample = _sample()
+    name = ""
+    if node is not None:
+        name = node.__name__
+        if "ExpBackward0" not in sample:
+            name = re.sub(r"Backward\d*$", "", name)
+        name = f", which is output {output} of {name},"
+    tail = sample.partition(" instead.")[2]
+    return (
+        "one of the variables needed for gradient computation has been modified by an "
+        f"inplace operation: [{kind} {list(shape)}]{name} is at version {now}; "
+        f"expected version {version} instead.{tail}"
+    )
+
+
+def modified(
+    dtype: Any,
+    device: Any,
+    shape: Any,
+    now: int,
+    version: int,
+    node: Optional[type],
+    output: int,
+) -> str:
+    """The error for a tensor whose bytes the library has."""
+    kind = _torch().empty(0, dtype=dtype, device=device).type()
+    return _describe(kind, shape, now, version, node, output)
+
+
+def modified_tensor(
+    tensor: Any, now: int, version: int, node: Optional[type], output: int
+) -> str:
+    """The error for a tensor that was left where it is."""
+    kind = _torch().Tensor.type(tensor.detach())
+    return _describe(kind, tensor.shape, now, version, node, output)
+
+
+def allocate_on(device: int, bytes: int, stream: int) -> Any:
+    """Device memory whose first use is on a stream that is not the current one."""
+    torch = _torch()
+    with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
+        return torch.UntypedStorage(bytes, device=torch.device("cuda", device))

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "handle.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "framework.h"
+#include "library.h"
+#include "verbs.h"
+#include "view.h"
+
+struct handle {
+    PyObject base;
+    struct actswap_page *page; // NULL: `tensor` is the saved tensor, or an alias of it
+    PyObject *tensor; // follows the version; beside a page it owns no memory
+    struct as_view view; // of a page
+    int device;
+    bool is_itself; // `tensor` is the very object that was saved
+
+    long long version; // -1: not known
+    long long output; // of `node`
+    PyObject *node; // the type of grad_fn: the node itself would be a cycle
+};
+
+static const struct as_library *library;
+static PyObject *handle_type;
+static __thread PyObject *record; // a list, or NULL
+
+static void destroy(PyObject *self)
+{
+    struct handle *handle = (struct handle *)self;
+    PyTypeObject *type = Py_TYPE(self);
+
+    if (handle->page)
+        library->drop(handle->page);
+    Py_CLEAR(handle->tensor);
+    Py_CLEAR(handle->node);
+    as_view_finish(&handle->view);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+int as_handle_bind(const struct as_library *bound)
+{
+    static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)destroy}, {0, NULL}};
+    static PyType_Spec spec = {
+        .name = "actswap_torch._pack.Handle",
+        .basicsize = sizeof(struct handle),
+        .flags = Py_TPFLAGS_DEFAULT,
+        .slots = slots,
+    };
+    library = bound;
+    handle_type = PyType_FromSpec(&spec);
+    return handle_type ? 0 : -1;
+}
+
+static struct handle *create(void)
+{
+    PyTypeObject *type = (PyTypeObject *)handle_type;
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    return (struct handle *)allocate(type, 0);
+}
+
+int as_handle_attach(void)
+{
+    static int attached; // 1, or the last answer
+    if (attached != 1 && (attached == 0 || attached == -ENODEV)) {
+        const int error = library->attach(&as_verbs, NULL);
+        attached = error ? error : 1;
+    }
+    return attached == 1;
+}
+
+static void note_version(struct handle *handle, PyObject *tensor)
+{
+    bool failed = false;
+    const long long version =
+        as_framework_number(tensor, as_framework.name._version, &failed);
+    handle->version = failed ? -1 : version;
+
+    PyObject *node = PyObject_GetAttr(tensor, as_framework.name.grad_fn);
+    if (node && node != Py_None) {
+        handle->node = (PyObject *)Py_TYPE(node);
+        Py_INCREF(handle->node);
+        handle->output =
+            as_framework_number(tensor, as_framework.name.output_nr, &failed);
+    }
+    Py_XDECREF(node);
+    PyErr_Clear();
+}
+
+// A parameter is kept as the object that it is: its class and attributes are read by
+// backwards of users. Being a leaf it makes no cycle with the graph.
+static bool is_itself(PyObject *tensor)
+{
+    bool failed = false;
+    if (!as_framework_true(tensor, as_framework.name.is_leaf, &failed) || failed)
+        return false;
+    return (PyObject *)Py_TYPE(tensor) != as_framework.tensor ||
+           as_framework_true(tensor, as_framework.name.requires_grad, &failed);
+}
+
+// Wrappers of function transforms pass here and fail when asked for their storage.
+static bool is_plain(PyObject *tensor)
+{
+    bool failed = false;
+    PyObject *type = (PyObject *)Py_TYPE(tensor);
+    if (type != as_framework.tensor && type != as_framework.parameter)
+        return false;
+
+    PyObject *layout = PyObject_GetAttr(tensor, as_framework.name.layout);
+    const bool strided = layout == as_framework.strided;
+    Py_XDECREF(layout);
+    PyErr_Clear();
+    return strided && as_framework_true(tensor, as_framework.name.is_cuda, &failed) &&
+           !as_framework_true(tensor, as_framework.name.is_nested, &failed) &&
+           !as_framework_true(tensor, as_framework.name.is_quantized, &failed) && !failed;
+}
+
+// Fills in what the library is told, which holds a new reference to the storage.
+static bool describe(PyObject *tensor, const struct as_view *view,
+                     struct actswap_saved *saved)
+{
+    bool failed = false;
+    PyObject *storage =
+        PyObject_CallMethodObjArgs(tensor, as_framework.name.untyped_storage, NULL);
+    if (!storage) {
+        PyErr_Clear();
+        return false;
+    }
+    const size_t item =
+        (size_t)as_framework_number(tensor, as_framework.name.itemsize, &failed);
+    *saved = (struct actswap_saved){
+        .size = sizeof(*saved),
+        .device =
+            (int)as_framework_call_number(tensor, as_framework.name.get_device, &failed),
+        .address = as_framework_pointer(storage, as_framework.name.data_ptr, &failed),
+        .bytes =
+            (size_t)as_framework_call_number(storage, as_framework.name.nbytes, &failed),
+        .ref = storage,
+    };
+    saved->used_bytes = as_view_used_bytes(view, item, saved->bytes);
+    saved->stream = as_framework_stream(saved->device, &failed);
+    if (failed)
+        Py_DECREF(storage);
+    return !failed;
+}
+
+// Offers the tensor to the library; true when it has it now.
+static bool hand_over(struct handle *handle, PyObject *tensor)
+{
+    struct actswap_saved saved;
+    if (!is_plain(tensor) || handle->version < 0 || as_framework_in_backward() ||
+        !as_handle_attach() || !as_view_take(&handle->view, tensor))
+        return false;
+    if (!describe(tensor, &handle->view, &saved)) {
+        as_view_finish(&handle->view);
+        return false;
+    }
+
+    saved.version = (uint64_t)handle->version;
+    if (library->save(&saved, &handle->page) == 0) {
+        handle->device = saved.device;
+        return true;
+    }
+    handle->page = NULL;
+    Py_DECREF((PyObject *)saved.ref);
+    as_view_finish(&handle->view);
+    return false;
+}
+
+// An alias whose data is nothing keeps the version counter alive and no memory.
+static void follow_only(struct handle *handle)
+{
+    if (PyObject_SetAttr(handle->tensor, as_framework.name.data, as_framework.nothing)) {
+        PyErr_Clear();
+        Py_CLEAR(handle->tensor);
+        handle->version = -1;
+    }
+}
+
+PyObject *as_handle_pack(PyObject *tensor)
+{
+    struct handle *handle = create();
+    if (!handle)
+        return NULL;
+
+    note_version(handle, tensor);
+    handle->is_itself = is_itself(tensor);
+    if (handle->is_itself) {
+        Py_INCREF(tensor);
+        handle->tensor = tensor;
+        return (PyObject *)handle;
+    }
+    handle->tensor = PyObject_CallMethodObjArgs(tensor, as_framework.name.detach, NULL);
+    if (!handle->tensor) {
+        PyErr_Clear(); // a strange subclass: the tensor itself, at the price of a cycle
+        Py_INCREF(tensor);
+        handle->tensor = tensor;
+        return (PyObject *)handle;
+    }
+    if (hand_over(handle, tensor))
+        follow_only(handle);
+    return (PyObject *)handle;
+}
+
+// Raises what PyTorch would have raised.
+static int check_version(const struct handle *handle)
+{
+    bool failed = false;
+    if (handle->version < 0)
+        return 0;
+    const long long now =
+        as_framework_number(handle->tensor, as_framework.name._version, &failed);
+    if (failed || now == handle->version)
+        return 0;
+
+    PyObject *node = handle->node ? handle->node : Py_None;
+    PyObject *text = handle->page
+                         ? PyObject_CallMethod(as_framework.helpers, "modified",
+                                               "OOOLLOL", handle->view.dtype,
+                                               handle->view.device, handle->view.shape,
+                                               now, handle->version, node, handle->output)
+                         : PyObject_CallMethod(as_framework.helpers, "modified_tensor",
+                                               "OLLOL", handle->tensor, now,
+                                               handle->version, node, handle->output);
+    if (text)
+        PyErr_SetObject(PyExc_RuntimeError, text);
+    Py_XDECREF(text);
+    return -1;
+}
+
+static PyObject *bring_back(const struct handle *handle)
+{
+    bool failed = false;
+    struct actswap_resident resident = {.size = sizeof(resident)};
+    void *stream = as_framework_stream(handle->device, &failed);
+    const int error = library->need(handle->page, stream, &resident);
+    if (error) {
+        if (!as_verbs_raise())
+            PyErr_Format(PyExc_RuntimeError,
+                         "actswap: cannot bring a saved tensor back: %s",
+                         strerror(-error));
+        return NULL;
+    }
+
+    PyObject *storage = resident.ref;
+    Py_INCREF(storage);
+    PyObject *tensor = as_view_build(&handle->view, storage);
+    Py_DECREF(storage);
+    return tensor;
+}
+
+PyObject *as_handle_record(PyObject *list)
+{
+    PyObject *before = record;
+    record = list;
+    return before;
+}
+
+// Tells whoever listens which tensor itself was handed back, None for another one.
+static void note_opened(const struct handle *handle)
+{
+    PyObject *entry = handle->is_itself ? handle->tensor : Py_None;
+    if (record && PyList_Append(record, entry))
+        PyErr_Clear();
+}
+
+PyObject *as_handle_unpack(PyObject *object)
+{
+    const struct handle *handle = (const struct handle *)object;
+    if ((PyObject *)Py_TYPE(object) != handle_type) {
+        PyErr_SetString(PyExc_TypeError, "actswap: this is no saved tensor of ours");
+        return NULL;
+    }
+    note_opened(handle);
+    if (check_version(handle))
+        return NULL;
+    if (handle->page)
+        return bring_back(handle);
+    Py_INCREF(handle->tensor);
+    return handle->tensor;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The extension module actswap_torch._pack: the library's interface for the Python side
+// of the adapter, and the two functions that autograd calls for each saved tensor.
+// Nothing is decided here.
+
+#include <Python.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "framework.h"
+#include "handle.h"
+#include "library.h"
+
+static struct as_library library;
+
+// bind(torch, helpers) -> None; raises RuntimeError.
+static PyObject *module_bind(PyObject *module, PyObject *arguments)
+{
+    PyObject *torch, *helpers;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO:bind", &torch, &helpers))
+        return NULL;
+
+    const int error = as_library_bind(&library);
+    if (error == -EPROTO)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "the loaded library speaks interface %d, this adapter %d",
+                            library.abi_version(), ACTSWAP_ABI_VERSION);
+    if (error)
+        return PyErr_Format(PyExc_RuntimeError, "no actswap library is preloaded");
+    if (as_framework_bind(torch, helpers) || as_handle_bind(&library))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_detach(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    library.detach();
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_unpack(PyObject *module, PyObject *handle)
+{
+    (void)module;
+    return as_handle_unpack(handle);
+}
+
+// record(list or None) -> what was recorded to before.
+static PyObject *module_record(PyObject *module, PyObject *list)
+{
+    (void)module;
+    if (list != Py_None && !PyList_Check(list))
+        return PyErr_Format(PyExc_TypeError, "record() takes a list or None");
+    if (list == Py_None)
+        list = NULL;
+    Py_XINCREF(list);
+    PyObject *before = as_handle_record(list);
+    if (before)
+        return before;
+    Py_RETURN_NONE;
+}
+
+// block(edge, number, device) -> verdict, keep when the library says an error.
+static PyObject *module_block(PyObject *module, PyObject *arguments)
+{
+    int edge, device;
+    unsigned long long number;
+    bool failed = false;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "iKi:block", &edge, &number, &device))
+        return NULL;
+
+    int verdict = ACTSWAP_KEEP;
+    void *stream = as_framework_stream(device, &failed);
+    if (!failed && as_handle_attach())
+        verdict = library.block((enum actswap_edge)edge, number, stream);
+    return PyLong_FromLong(verdict < 0 ? ACTSWAP_KEEP : verdict);
+}
+
+static PyObject *module_mark(PyObject *module, PyObject *moment)
+{
+    const long value = PyLong_AsLong(moment);
+    (void)module;
+    if (value == -1 && PyErr_Occurred())
+        return NULL;
+    if (as_handle_attach())
+        library.mark((enum actswap_moment)value);
+    Py_RETURN_NONE;
+}
+
+// True, with device and address, for a CUDA tensor that has a storage of its own kind.
+static bool locate(PyObject *tensor, int *device, void **address)
+{
+    bool failed = false;
+    if (!as_framework_true(tensor, as_framework.name.is_cuda, &failed) || failed)
+        return false;
+    *device =
+        (int)as_framework_call_number(tensor, as_framework.name.get_device, &failed);
+    *address = as_framework_pointer(tensor, as_framework.name.data_ptr, &failed);
+    return !failed && *address;
+}
+
+// tag(tensor, category) -> bool: the library knows the memory.
+static PyObject *module_tag(PyObject *module, PyObject *arguments)
+{
+    PyObject *tensor;
+    int category, device;
+    void *address;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "Oi:tag", &tensor, &category))
+        return NULL;
+    return PyBool_FromLong(
+        locate(tensor, &device, &address) &&
+        library.tag(device, address, (enum actswap_category)category) == 0);
+}
+
+typedef int bits_fn(int device, const void *address, size_t bytes, void *stream);
+
+static PyObject *pass_bits(PyObject *tensor, bits_fn *pass)
+{
+    bool failed = false;
+    int device;
+    void *address;
+    if (!locate(tensor, &device, &address))
+        Py_RETURN_FALSE;
+
+    const size_t bytes =
+        (size_t)as_framework_number(tensor, as_framework.name.nbytes, &failed);
+    void *stream = as_framework_stream(device, &failed);
+    if (failed)
+        Py_RETURN_FALSE;
+    return PyBool_FromLong(pass(device, address, bytes, stream) == 0);
+}
+
+// root(loss) and gradient(grad) -> bool: dense tensors, whose bits are taken.
+static PyObject *module_root(PyObject *module, PyObject *tensor)
+{
+    (void)module;
+    return pass_bits(tensor, library.root);
+}
+
+static PyObject *module_gradient(PyObject *module, PyObject *tensor)
+{
+    (void)module;
+    return pass_bits(tensor, library.gradient);
+}
+
+// note(text) -> None. The text is kept for ever: pass constants.
+static PyObject *module_note(PyObject *module, PyObject *text)
+{
+    (void)module;
+    PyObject *bytes = PyUnicode_AsUTF8String(text);
+    if (!bytes)
+        return NULL;
+    library.note(PyBytes_AsString(bytes));
+    Py_RETURN_NONE;
+}
+
+// stats() -> dict of struct actswap_stats.
+static PyObject *module_stats(PyObject *module, PyObject *unused)
+{
+    struct actswap_stats stats = {.size = sizeof(stats)};
+    (void)module;
+    (void)unused;
+    library.stats(&stats);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "live_bytes",
+                         (unsigned long long)stats.live_bytes, "peak_bytes",
+                         (unsigned long long)stats.peak_bytes, "reserved_bytes",
+                         (unsigned long long)stats.reserved_bytes, "after_forward_bytes",
+                         (unsigned long long)stats.after_forward_bytes, "out_bytes",
+                         (unsigned long long)stats.out_bytes, "in_bytes",
+                         (unsigned long long)stats.in_bytes, "released_bytes",
+                         (unsigned long long)stats.released_bytes, "pinned_bytes",
+                         (unsigned long long)stats.pinned_bytes, "steps",
+                         (unsigned long long)stats.steps, "pages",
+                         (unsigned long long)stats.pages);
+}
+
+static PyObject *call_pack(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *tensor;
+    (void)self;
+    (void)keywords;
+    if (!PyArg_ParseTuple(arguments, "O:pack", &tensor))
+        return NULL;
+    return as_handle_pack(tensor);
+}
+
+// An object and not a function: PyTorch's checkpoint reads attributes of a pack hook to
+// tell its own from a user's, of which it warns.
+static PyObject *create_pack(void)
+{
+    static PyType_Slot slots[] = {{Py_tp_call, (void *)call_pack}, {0, NULL}};
+    static PyType_Spec spec = {
+        .name = "actswap_torch._pack.Pack",
+        .basicsize = sizeof(PyObject),
+        .flags = Py_TPFLAGS_DEFAULT,
+        .slots = slots,
+    };
+    PyObject *type = PyType_FromSpec(&spec);
+    if (!type || PyObject_SetAttrString(type, "_checkpoint_internal", Py_True) ||
+        PyObject_SetAttrString(type, "_user_hooks", Py_None))
+        return NULL;
+    PyObject *pack = PyObject_CallObject(type, NULL);
+    Py_DECREF(type);
+    return pack;
+}
+
+static PyMethodDef methods[] = {
+    {"bind", module_bind, METH_VARARGS, NULL},
+    {"detach", module_detach, METH_NOARGS, NULL},
+    {"unpack", module_unpack, METH_O, NULL},
+    {"record", module_record, METH_O, NULL},
+    {"block", module_block, METH_VARARGS, NULL},
+    {"mark", module_mark, METH_O, NULL},
+    {"tag", module_tag, METH_VARARGS, NULL},
+    {"root", module_root, METH_O, NULL},
+    {"gradient", module_gradient, METH_O, NULL},
+    {"note", module_note, METH_O, NULL},
+    {"stats", module_stats, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static const struct {
+    const char *name;
+    long value;
+} constants[] = {
+    {"ENTER", ACTSWAP_ENTER},
+    {"EXIT", ACTSWAP_EXIT},
+    {"KEEP", ACTSWAP_KEEP},
+    {"OFFLOAD", ACTSWAP_OFFLOAD},
+    {"RECOMPUTE", ACTSWAP_RECOMPUTE},
+    {"FORWARD", ACTSWAP_FORWARD},
+    {"BACKWARD", ACTSWAP_BACKWARD},
+    {"BACKWARD_END", ACTSWAP_BACKWARD_END},
+    {"OPTIMIZER", ACTSWAP_OPTIMIZER},
+    {"STEP", ACTSWAP_STEP},
+    {"PARAMETER", ACTSWAP_PARAMETER},
+    {"GRADIENT", ACTSWAP_GRADIENT},
+    {"OPTIMIZER_STATE", ACTSWAP_OPTIMIZER_STATE},
+};
+
+PyMODINIT_FUNC PyInit__pack(void);
+
+PyMODINIT_FUNC PyInit__pack(void)
+{
+    static struct PyModuleDef definition = {
+        PyModuleDef_HEAD_INIT,
+        .m_name = "actswap_torch._pack",
+        .m_size = -1,
+        .m_methods = methods,
+    };
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *pack = module ? create_pack() : NULL;
+    if (!pack || PyModule_AddObject(module, "pack", pack))
+        return NULL;
+    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
+        if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value))
+            return NULL;
+    return module;
+}
