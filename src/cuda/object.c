@@ -28,7 +28,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *info)
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
 {
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -37,7 +37,7 @@ static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *info)
 }
 
 // glibc relocates the pointer in place, except for the kernel's vdso.
-static const char *strings_of(const struct dl_phdr_info *info, const ElfW(Dyn) *dynamic)
+static const char *strings_of(const struct dl_phdr_info *info, const ElfW(Dyn) * dynamic)
 {
     for (; dynamic->d_tag != DT_NULL; dynamic++) {
         if (dynamic->d_tag != DT_STRTAB)

@@ -61,12 +61,9 @@ static bool is_part(const struct as_admission *admission)
 }
 
 static const struct rule allowed[] = {
-    {ACTSWAP_KEPT_DETACHED, is_detached},
-    {ACTSWAP_KEPT_UNKNOWN, is_unknown},
-    {ACTSWAP_KEPT_OLD, is_old},
-    {ACTSWAP_KEPT_BACKWARD, in_backward},
-    {ACTSWAP_KEPT_POLICY, policy_keeps},
-    {ACTSWAP_KEPT_CAPTURE, is_captured},
+    {ACTSWAP_KEPT_DETACHED, is_detached}, {ACTSWAP_KEPT_UNKNOWN, is_unknown},
+    {ACTSWAP_KEPT_OLD, is_old},           {ACTSWAP_KEPT_BACKWARD, in_backward},
+    {ACTSWAP_KEPT_POLICY, policy_keeps},  {ACTSWAP_KEPT_CAPTURE, is_captured},
 };
 
 static const struct rule worth[] = {

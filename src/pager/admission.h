@@ -16,10 +16,10 @@
 struct as_admission {
     const struct actswap_saved *saved;
     const struct as_settings *settings;
-    const struct as_block *block;   // NULL: the ledger has no block that holds it
-    uint64_t forward_generation;    // that the running forward began with
+    const struct as_block *block; // NULL: the ledger has no block that holds it
+    uint64_t forward_generation; // that the running forward began with
     bool attached, backward;
-    enum actswap_verdict verdict;   // on the block that this thread is in
+    enum actswap_verdict verdict; // on the block that this thread is in
 };
 
 // May this storage be moved at all?

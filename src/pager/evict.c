@@ -7,7 +7,10 @@
 #include "pager/state.h"
 #include "track/ledger.h"
 
-enum { READERS_MAX = 64 };
+// As many as the ledger remembers: when there are so many, some may be missing.
+enum {
+    READERS_MAX = 32
+};
 
 // Whose readers were waited for last: the pages of a block mostly share an owner, and a
 // page that became ours later has no reader that an earlier one does not have.
@@ -31,7 +34,7 @@ static bool is_captured(void *stream)
 
 static int wait_for(struct actswap_page *page, void *streams[], size_t count)
 {
-    int err = count > READERS_MAX ? -1 : 0;
+    int err = count >= READERS_MAX ? -1 : 0;
     for (size_t i = 0; i < count && !err; i++)
         if (streams[i] != page->owner)
             err = is_captured(streams[i]) ||
@@ -41,8 +44,7 @@ static int wait_for(struct actswap_page *page, void *streams[], size_t count)
 
 // Streams that were named to us, and, as what is let go early may be read by work that
 // nobody named, those that something was allocated on.
-static int wait_for_readers(struct as_pager *pager, struct actswap_page *page,
-                            bool early)
+static int wait_for_readers(struct as_pager *pager, struct actswap_page *page, bool early)
 {
     void *streams[READERS_MAX];
     int device = page->lane->device;
@@ -51,8 +53,8 @@ static int wait_for_readers(struct as_pager *pager, struct actswap_page *page,
     int err = wait_for(page, streams, count);
     if (err || !early)
         return err;
-    count = as_ledger_streams(pager->ledger, device, page->generation, streams,
-                              READERS_MAX);
+    count =
+        as_ledger_streams(pager->ledger, device, page->generation, streams, READERS_MAX);
     return wait_for(page, streams, count);
 }
 

@@ -15,7 +15,7 @@ struct as_lane {
     pthread_mutex_t lock;
     int device;
     void *out, *in; // cudaStream_t
-    void **events;  // that are free
+    void **events; // that are free
     size_t count, room;
 };
 

@@ -39,14 +39,14 @@ struct actswap_page {
 
     unsigned users, holds;
     unsigned needs; // how often it was needed
-    bool stays;     // is not let go
-    bool arriving;  // a thread queues the copy in: others wait for it
-    bool restored;  // the device copy came back from the host
+    bool stays; // is not let go
+    bool arriving; // a thread queues the copy in: others wait for it
+    bool restored; // the device copy came back from the host
     bool elsewhere; // its storage was found alive after it had been let go
 
     void *ref, *address, *owner; // the device copy and the stream it was allocated on
-    uint64_t since;              // clock of the compute streams when it became ours
-    uint64_t generation;         // of the ledger, likewise
+    uint64_t since; // clock of the compute streams when it became ours
+    uint64_t generation; // of the ledger, likewise
     struct as_buffer buffer;
     void *copied, *arrived; // events of the last copy out and in
 

@@ -448,10 +448,10 @@ static void find_elsewhere(struct actswap_page *page, void *context)
 {
     struct as_pager *pager = context;
     struct as_block block;
-    bool alive = !page->ref && !page->elsewhere &&
-                 as_ledger_find(pager->ledger, (int)page->key.device,
-                                page->key.address, &block) &&
-                 block.generation == page->key.generation;
+    bool alive =
+        !page->ref && !page->elsewhere &&
+        as_ledger_find(pager->ledger, (int)page->key.device, page->key.address, &block) &&
+        block.generation == page->key.generation;
     if (!alive)
         return;
     page->elsewhere = true;

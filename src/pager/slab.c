@@ -18,7 +18,7 @@ struct as_slab {
     const struct as_settings *settings;
     struct as_buffer *free; // by size, smallest first; the most recently given last
     size_t free_count, room; // room for every buffer there is, so that give cannot fail
-    size_t count;            // of buffers, free or not
+    size_t count; // of buffers, free or not
     uint64_t bytes, peak_bytes, cap_bytes;
 };
 
@@ -60,7 +60,8 @@ static uint64_t cap_of(struct as_slab *slab)
     uint64_t available = as_host_available("");
     uint64_t measured = as_host_cap(slab->settings, available, local_ranks());
     if (slab->settings->host_memory_bytes > measured)
-        as_log(AS_LOG_WARN, "pager: pinned memory is capped at %llu MiB, not %llu MiB: %s",
+        as_log(AS_LOG_WARN,
+               "pager: pinned memory is capped at %llu MiB, not %llu MiB: %s",
                (unsigned long long)(measured >> 20),
                (unsigned long long)(slab->settings->host_memory_bytes >> 20),
                "the machine or the control group has no more");
@@ -157,8 +158,7 @@ static bool take_new(struct as_slab *slab, size_t bytes, struct as_buffer *buffe
 int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
 {
     size_t near = bytes + bytes / 8; // what else fits wastes less than an eighth
-    bool taken = take_free(slab, bytes, near, buffer) ||
-                 take_new(slab, bytes, buffer) ||
+    bool taken = take_free(slab, bytes, near, buffer) || take_new(slab, bytes, buffer) ||
                  take_free(slab, bytes, SIZE_MAX, buffer);
     return taken ? 0 : -ENOMEM;
 }

@@ -22,8 +22,8 @@ struct as_slab;
 struct as_buffer {
     void *host;
     size_t bytes; // at least what was asked for
-    void *event;  // of the last copy that used it, or NULL
-    int device;   // of that event
+    void *event; // of the last copy that used it, or NULL
+    int device; // of that event
 };
 
 // NULL: out of memory. Nothing is pinned and no file is read before the first take.

@@ -18,7 +18,9 @@
 #include "pager/slab.h"
 #include "pager/streams.h"
 
-enum { AS_DEVICES = 64 };
+enum {
+    AS_DEVICES = 64
+};
 
 struct as_pager {
     pthread_mutex_t lock;
@@ -35,9 +37,9 @@ struct as_pager {
     struct as_lane *lanes[AS_DEVICES]; // made with the first page of a device
     struct as_page_table *table;
     struct as_page_list outside; // of any block, still to be let go
-    struct as_page_list back;    // brought in again
+    struct as_page_list back; // brought in again
     uint64_t forward_generation; // that the last forward began with
-    unsigned backwards;          // that run
+    unsigned backwards; // that run
     struct as_pager_totals totals;
 };
 

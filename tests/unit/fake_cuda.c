@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_cuda.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/runtime.h"
+
+enum {
+    NOT_READY = 600,
+    FAILED = 2,
+    NAMES = 32,
+    LANES = 64
+};
+
+enum kind {
+    FILL,
+    COPY,
+    RECORD,
+    WAIT
+};
+
+struct work {
+    struct work *next, *queued;
+    struct stream *stream;
+    enum kind kind;
+    bool done;
+    void *to;
+    const void *from;
+    int value;
+    size_t bytes;
+    struct work *awaited; // a WAIT's record, or NULL
+};
+
+struct stream {
+    struct work *first, *last;
+    enum fake_pace pace;
+    bool capturing;
+    struct stream *next;
+};
+
+struct event {
+    struct work *record;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream legacy, *streams = &legacy;
+static enum fake_pace lane_pace[LANES];
+static int lanes, device_now;
+static void (*watcher)(void);
+static struct {
+    char name[48];
+    int calls, fail_at;
+} names[NAMES];
+
+// --- Queue. Work is never freed: a test is short, and tests are processes.
+
+static void run_until(struct work *work);
+
+static void run_one(struct work *work)
+{
+    switch (work->kind) {
+    case FILL:
+        memset(work->to, work->value, work->bytes);
+        break;
+    case COPY:
+        memcpy(work->to, work->from, work->bytes);
+        break;
+    case WAIT:
+        if (work->awaited)
+            run_until(work->awaited);
+        break;
+    case RECORD:
+        break;
+    }
+    work->done = true;
+}
+
+static void run_until(struct work *work)
+{
+    struct stream *stream = work->stream;
+    while (!work->done) {
+        struct work *first = stream->first;
+        run_one(first);
+        stream->first = first->queued;
+        if (!stream->first)
+            stream->last = NULL;
+    }
+}
+
+static struct work *queue(struct stream *stream, struct work work)
+{
+    struct work *fresh = malloc(sizeof(*fresh));
+    *fresh = work;
+    fresh->stream = stream;
+    if (stream->last)
+        stream->last->queued = fresh;
+    else
+        stream->first = fresh;
+    stream->last = fresh;
+    if (stream->pace == FAKE_EAGER)
+        run_until(fresh);
+    return fresh;
+}
+
+static struct stream *to_stream(void *stream)
+{
+    return stream ? stream : &legacy;
+}
+
+static struct stream *make_stream(enum fake_pace pace)
+{
+    struct stream *stream = calloc(1, sizeof(*stream));
+    stream->pace = pace;
+    stream->next = streams->next;
+    streams->next = stream;
+    return stream;
+}
+
+// --- For tests
+
+void *fake_stream(enum fake_pace pace)
+{
+    pthread_mutex_lock(&lock);
+    void *stream = make_stream(pace);
+    pthread_mutex_unlock(&lock);
+    return stream;
+}
+
+void fake_lane_pace(int nth, enum fake_pace pace)
+{
+    lane_pace[nth] = pace;
+}
+
+void fake_fill(void *stream, void *address, int value, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    queue(to_stream(stream),
+          (struct work){.kind = FILL, .to = address, .value = value, .bytes = bytes});
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_read(void *stream, const void *address, void *sink, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    queue(to_stream(stream),
+          (struct work){.kind = COPY, .to = sink, .from = address, .bytes = bytes});
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_finish(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct stream *stream = streams; stream; stream = stream->next)
+        while (stream->last)
+            run_until(stream->last);
+    pthread_mutex_unlock(&lock);
+}
+
+static int slot(const char *name)
+{
+    int at = 0;
+    while (names[at].name[0] && strcmp(names[at].name, name) != 0)
+        at++;
+    snprintf(names[at].name, sizeof(names[at].name), "%s", name);
+    return at;
+}
+
+void fake_fail(const char *function, int nth)
+{
+    int at = slot(function);
+    names[at].fail_at = names[at].calls + nth;
+}
+
+int fake_calls(const char *function)
+{
+    return names[slot(function)].calls;
+}
+
+void fake_capture(void *stream, bool capturing)
+{
+    to_stream(stream)->capturing = capturing;
+}
+
+void fake_watch(void (*watch)(void))
+{
+    watcher = watch;
+}
+
+// Every call begins here, with the lock taken. True: it is to fail.
+static bool fails(const char *function)
+{
+    if (watcher)
+        watcher();
+    pthread_mutex_lock(&lock);
+    int at = slot(function);
+    names[at].calls++;
+    return names[at].calls == names[at].fail_at;
+}
+
+static int leave(int result)
+{
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+// --- The runtime
+
+void *as_cuda_find(const char *symbol, const void *caller)
+{
+    (void)symbol;
+    (void)caller;
+    return NULL;
+}
+
+int as_cuda_stream_create(void **stream)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    *stream = make_stream(lane_pace[lanes++]);
+    return leave(0);
+}
+
+int as_cuda_stream_destroy(void *stream)
+{
+    (void)stream;
+    return leave(fails(__func__) ? FAILED : 0);
+}
+
+int as_cuda_stream_wait(void *stream, void *event)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    struct event *awaited = event;
+    queue(to_stream(stream), (struct work){.kind = WAIT, .awaited = awaited->record});
+    return leave(0);
+}
+
+int as_cuda_stream_synchronize(void *stream)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    while (to_stream(stream)->last)
+        run_until(to_stream(stream)->last);
+    return leave(0);
+}
+
+int as_cuda_stream_capturing(void *stream, int *capturing)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    *capturing = to_stream(stream)->capturing;
+    return leave(0);
+}
+
+int as_cuda_event_create(void **event)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    *event = calloc(1, sizeof(struct event));
+    return leave(0);
+}
+
+int as_cuda_event_destroy(void *event)
+{
+    bool failed = fails(__func__);
+    free(event);
+    return leave(failed ? FAILED : 0);
+}
+
+int as_cuda_event_record(void *event, void *stream)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    struct event *recorded = event;
+    recorded->record = queue(to_stream(stream), (struct work){.kind = RECORD});
+    return leave(0);
+}
+
+int as_cuda_event_query(void *event)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    const struct event *asked = event;
+    return leave(!asked->record || asked->record->done ? 0 : NOT_READY);
+}
+
+int as_cuda_event_synchronize(void *event)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    struct event *awaited = event;
+    if (awaited->record)
+        run_until(awaited->record);
+    return leave(0);
+}
+
+static int copy(void *to, const void *from, size_t bytes, void *stream)
+{
+    queue(to_stream(stream),
+          (struct work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+    return leave(0);
+}
+
+int as_cuda_copy_out(void *host, const void *device, size_t bytes, void *stream)
+{
+    return fails(__func__) ? leave(FAILED) : copy(host, device, bytes, stream);
+}
+
+int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream)
+{
+    return fails(__func__) ? leave(FAILED) : copy(device, host, bytes, stream);
+}
+
+int as_cuda_host_alloc(void **host, size_t bytes)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    *host = malloc(bytes);
+    return leave(0);
+}
+
+int as_cuda_host_free(void *host)
+{
+    bool failed = fails(__func__);
+    free(host);
+    return leave(failed ? FAILED : 0);
+}
+
+int as_cuda_device_get(int *device)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    *device = device_now;
+    return leave(0);
+}
+
+int as_cuda_device_set(int device)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    device_now = device;
+    return leave(0);
+}
+
+int as_cuda_device_name(int device, char *name, size_t name_bytes)
+{
+    (void)device;
+    bool failed = fails(__func__);
+    snprintf(name, name_bytes, "fake");
+    return leave(failed ? FAILED : 0);
+}

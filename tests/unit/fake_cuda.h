@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+// src/cuda/runtime.h over a device that a test controls: each stream has a pace, so that
+// an order between two streams that nobody asked for can be broken at will.
+//
+// An eager stream runs its work as it comes, and whatever that must wait for; a lazy one
+// runs when somebody waits for it. One device's memory is as good as another's: memory
+// is the host's.
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum fake_pace {
+    FAKE_EAGER,
+    FAKE_LAZY
+};
+
+// A compute stream of the framework's.
+void *fake_stream(enum fake_pace pace);
+
+// The pace of the nth stream that as_cuda_stream_create() will make (0: the out lane of
+// the first device, 1: its in lane). Eager when not said.
+void fake_lane_pace(int nth, enum fake_pace pace);
+
+// Work of a kernel: fills memory, or reads it into the host's `sink`, when it runs.
+void fake_fill(void *stream, void *address, int value, size_t bytes);
+void fake_read(void *stream, const void *address, void *sink, size_t bytes);
+
+// Runs everything that is left, lazy streams last.
+void fake_finish(void);
+
+// The `nth` call (1: the next) of that function answers 2 and does nothing.
+void fake_fail(const char *function, int nth);
+int fake_calls(const char *function);
+
+void fake_capture(void *stream, bool capturing);
+
+// Called at the start of each CUDA call, to see what a caller holds.
+void fake_watch(void (*watch)(void));
+
+#endif

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One test an edge. Paces are such that without the edge the work on the two streams runs
+// in the wrong order, and a number comes out wrong.
+#include "pager/edges.h"
+
+#include <criterion/criterion.h>
+
+#include "fake_cuda.h"
+#include "framework.h"
+
+enum {
+    BYTES = 4096,
+    OUT = 0,
+    IN = 1
+};
+
+static unsigned char sink[BYTES];
+
+static bool sink_holds(int value)
+{
+    for (size_t i = 0; i < BYTES; i++)
+        if (sink[i] != value)
+            return false;
+    return true;
+}
+
+static struct actswap_page *saved_and_let_go(int value, void *stream)
+{
+    struct actswap_page *page;
+    struct storage *x = storage_create(BYTES, stream);
+    fake_fill(stream, x->address, value, BYTES);
+    enter(1);
+    cr_assert_eq(save(x, stream, &page), 0);
+    storage_drop(x);
+    leave(1, stream);
+    return page;
+}
+
+static void read_back(struct actswap_page *page, void *stream)
+{
+    fake_read(stream, need(page, stream).address, sink, BYTES);
+}
+
+TestSuite(pager_edges, .init = framework_start);
+
+Test(pager_edges, the_copy_out_waits_for_the_producer)
+{
+    void *stream = fake_stream(FAKE_LAZY);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+
+    read_back(page, stream);
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, reuse_of_the_memory_waits_for_the_copy_out)
+{
+    fake_lane_pace(OUT, FAKE_LAZY);
+    void *stream = fake_stream(FAKE_EAGER);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+    struct storage *other = storage_create(BYTES, stream);
+    fake_fill(stream, other->address, 9, BYTES);
+
+    read_back(page, stream);
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, reuse_of_the_memory_waits_for_readers_that_were_named)
+{
+    void *stream = fake_stream(FAKE_EAGER), *side = fake_stream(FAKE_LAZY);
+    struct actswap_page *page, *again;
+    struct storage *x = storage_create(BYTES, stream);
+    fake_fill(stream, x->address, 7, BYTES);
+    enter(1);
+    save(x, stream, &page);
+    save(x, side, &again);
+    struct storage *y = storage_create(BYTES, stream);
+    save(y, side, &again);
+    fake_read(side, x->address, sink, BYTES);
+    storage_drop(x);
+    leave(1, stream);
+    struct storage *other = storage_create(BYTES, stream);
+    cr_assert_eq(other->address, x->address);
+    fake_fill(stream, other->address, 9, BYTES);
+
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, reuse_of_the_memory_waits_for_streams_with_allocations)
+{
+    void *stream = fake_stream(FAKE_EAGER), *side = fake_stream(FAKE_LAZY);
+    struct actswap_page *page;
+    struct storage *x = storage_create(BYTES, stream);
+    fake_fill(stream, x->address, 7, BYTES);
+    enter(1);
+    save(x, stream, &page);
+    storage_create(BYTES, side); // say, the result of a kernel that reads x
+    fake_read(side, x->address, sink, BYTES);
+    storage_drop(x);
+    leave(1, stream);
+    struct storage *other = storage_create(BYTES, stream);
+    cr_assert_eq(other->address, x->address);
+    fake_fill(stream, other->address, 9, BYTES);
+
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, the_copy_in_waits_for_what_the_new_memory_was_before)
+{
+    void *stream = fake_stream(FAKE_LAZY);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+    struct storage *before = storage_create(BYTES, stream);
+    fake_fill(stream, before->address, 9, BYTES);
+    fake_read(stream, before->address, sink, BYTES);
+    storage_drop(before);
+
+    struct actswap_resident back = need(page, stream);
+    cr_assert_eq(back.address, before->address);
+    fake_finish();
+    cr_expect(sink_holds(9));
+}
+
+Test(pager_edges, the_copy_in_waits_for_the_copy_out)
+{
+    fake_lane_pace(OUT, FAKE_LAZY);
+    void *stream = fake_stream(FAKE_LAZY), *side = fake_stream(FAKE_EAGER);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+
+    read_back(page, side);
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, the_consumer_waits_for_the_copy_in)
+{
+    fake_lane_pace(IN, FAKE_LAZY);
+    void *stream = fake_stream(FAKE_EAGER);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+
+    read_back(page, stream);
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, a_second_consumer_waits_for_the_copy_in)
+{
+    fake_lane_pace(IN, FAKE_LAZY);
+    void *stream = fake_stream(FAKE_LAZY), *side = fake_stream(FAKE_EAGER);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+    need(page, stream);
+
+    read_back(page, side);
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, reuse_of_a_pinned_buffer_waits_for_the_copy_in)
+{
+    fake_lane_pace(IN, FAKE_LAZY);
+    void *stream = fake_stream(FAKE_LAZY), *side = fake_stream(FAKE_EAGER);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+    read_back(page, stream);
+    as_pager_drop(fw.pager, page);
+
+    saved_and_let_go(9, side);
+    cr_assert_eq(totals().pinned_bytes, BYTES, "it is the same buffer");
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, the_end_of_a_page_waits_for_its_other_consumers)
+{
+    void *stream = fake_stream(FAKE_EAGER), *side = fake_stream(FAKE_LAZY);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+    void *address = need(page, stream).address;
+    read_back(page, side);
+    as_pager_drop(fw.pager, page);
+    struct storage *other = storage_create(BYTES, stream);
+    cr_assert_eq(other->address, address);
+    fake_fill(stream, other->address, 9, BYTES);
+
+    fake_finish();
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, letting_go_again_waits_for_the_consumers)
+{
+    void *stream = fake_stream(FAKE_EAGER), *side = fake_stream(FAKE_LAZY);
+    struct actswap_page *page = saved_and_let_go(7, stream);
+    as_pager_mark(fw.pager, ACTSWAP_BACKWARD);
+    void *address = need(page, stream).address;
+    read_back(page, side);
+    as_pager_mark(fw.pager, ACTSWAP_BACKWARD_END);
+    struct storage *other = storage_create(BYTES, stream);
+    cr_assert_eq(other->address, address);
+    fake_fill(stream, other->address, 9, BYTES);
+
+    fake_finish();
+    cr_expect(sink_holds(7));
+}

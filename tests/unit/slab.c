@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pager/slab.h"
+
+#include <errno.h>
+
+#include <criterion/criterion.h>
+
+#include "core/settings.h"
+#include "fake_cuda.h"
+
+static struct as_settings settings;
+static struct as_slab *slab;
+
+static void start(void)
+{
+    settings.host_memory_bytes = 1 << 20;
+    slab = as_slab_create(&settings);
+}
+
+static struct as_buffer take(size_t bytes)
+{
+    struct as_buffer buffer;
+    cr_assert_eq(as_slab_take(slab, bytes, &buffer), 0);
+    return buffer;
+}
+
+static uint64_t held(void)
+{
+    struct as_slab_totals totals;
+    as_slab_totals(slab, &totals);
+    return totals.bytes;
+}
+
+TestSuite(slab, .init = start);
+
+Test(slab, sizes_are_exact)
+{
+    take(1025);
+    take((1 << 16) + 1);
+
+    cr_expect_eq(held(), 1025 + (1 << 16) + 1);
+}
+
+Test(slab, the_best_fit_is_reused)
+{
+    struct as_buffer small = take(1000), middle = take(1100), large = take(9000);
+    as_slab_give(slab, &large);
+    as_slab_give(slab, &small);
+    as_slab_give(slab, &middle);
+
+    cr_expect_eq(take(1000).host, small.host);
+    cr_expect_eq(take(1000).host, middle.host);
+    cr_expect_eq(fake_calls("as_cuda_host_alloc"), 3);
+    take(1000); // the large one would be a waste
+    cr_expect_eq(fake_calls("as_cuda_host_alloc"), 4);
+}
+
+Test(slab, at_the_cap_anything_that_fits_will_do)
+{
+    struct as_buffer large = take((1 << 20) - 100);
+    as_slab_give(slab, &large);
+
+    cr_expect_eq(take(200).host, large.host);
+    struct as_buffer none;
+    cr_expect_eq(as_slab_take(slab, 200, &none), -ENOMEM);
+}
+
+Test(slab, what_the_runtime_refuses_is_not_counted)
+{
+    struct as_buffer buffer;
+    fake_fail("as_cuda_host_alloc", 1);
+
+    cr_expect_eq(as_slab_take(slab, 4096, &buffer), -ENOMEM);
+    cr_expect_eq(held(), 0);
+}
+
+Test(slab, a_buffer_keeps_the_event_of_its_last_copy)
+{
+    int event;
+    struct as_buffer buffer = take(4096);
+    buffer.event = &event;
+    as_slab_give(slab, &buffer);
+
+    cr_expect_eq(take(4096).event, &event);
+}
+
+Test(slab, many_buffers_come_and_go)
+{
+    enum {
+        COUNT = 300
+    };
+    struct as_buffer buffers[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        buffers[i] = take(100 + i % 7);
+    for (size_t i = 0; i < COUNT; i++)
+        as_slab_give(slab, &buffers[(i * 11) % COUNT]);
+    uint64_t before = held();
+    for (size_t i = 0; i < COUNT; i++)
+        cr_expect_eq(take(100 + i % 7).bytes, 100 + i % 7);
+
+    cr_expect_eq(held(), before);
+}
