@@ -59,6 +59,9 @@ struct actswap_verbs {
 
     // Drops a reference that the library owned.
     void (*release)(void *context, void *ref);
+
+    // Who asks, for the report, such as "torch 2.15.0"; NULL: nobody says.
+    const char *framework;
 };
 
 // Connects the one framework of this process. `verbs` and `context` must outlive it.
@@ -141,6 +144,11 @@ void actswap_drop(struct actswap_page *page);
 void actswap_allocated(int device, const void *address, size_t bytes,
                        size_t reserved_bytes, void *stream);
 void actswap_freed(int device, const void *address, size_t bytes, size_t reserved_bytes);
+
+// A framework's test that its events arrive: 0 if the library knows an allocation that
+// begins at `address` and is at least that long. -ENOENT: it does not; from then on the
+// report says that memory is not known (source none), and nothing is offloaded.
+int actswap_check(int device, const void *address, size_t bytes);
 
 // --- Structure of the run
 

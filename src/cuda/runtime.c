@@ -16,6 +16,7 @@ static const struct {
 } homes[] = {
     {"cuda", "libcudart.so"},
     {"__cuda", "libcudart.so"},
+    {"sim_", "libcudart.so"}, // there only if the runtime is simcuda's
     {"cupti", "libcupti.so"},
     {"cu", "libcuda.so"},
 };

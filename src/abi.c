@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C interface of include/actswap/actswap.h, on top of the engine's parts.
+#include <actswap/actswap.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/export.h"
+#include "cuda/runtime.h"
+#include "engine.h"
+#include "pager/pager.h"
+#include "plan/plan.h"
+#include "track/gradients.h"
+#include "track/ledger.h"
+#include "track/roots.h"
+#include "track/steps.h"
+
+AS_EXPORT int actswap_abi_version(void)
+{
+    return ACTSWAP_ABI_VERSION;
+}
+
+AS_EXPORT const char *actswap_version(void)
+{
+    return AS_VERSION;
+}
+
+// True if the caller's struct, `size` bytes long, has `field` of `type`.
+#define HAS(type, field, size)                                                           \
+    ((size) >= offsetof(type, field) + sizeof(((type *)NULL)->field))
+
+AS_EXPORT int actswap_attach(const struct actswap_verbs *verbs, void *context)
+{
+    if (!verbs || !HAS(struct actswap_verbs, release, verbs->size) || !verbs->allocate ||
+        !verbs->release)
+        return -EINVAL;
+    if (!as_cuda_find("cudaMalloc", NULL))
+        return -ENODEV;
+    struct as_engine *engine = as_engine_get();
+    if (!engine)
+        return -ENODEV;
+    if (atomic_exchange(&engine->attached, true))
+        return -EBUSY;
+
+    if (HAS(struct actswap_verbs, framework, verbs->size))
+        atomic_store(&engine->framework, verbs->framework);
+    as_pager_attach(engine->pager, verbs, context);
+    return 0;
+}
+
+AS_EXPORT void actswap_detach(void)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine)
+        return;
+    as_pager_attach(engine->pager, NULL, NULL);
+    atomic_store(&engine->attached, false);
+}
+
+// --- Saved tensors
+
+AS_EXPORT int actswap_save(const struct actswap_saved *saved, struct actswap_page **page)
+{
+    struct as_engine *engine = as_engine_get();
+
+    *page = NULL;
+    if (!engine || !HAS(struct actswap_saved, ref, saved->size))
+        return ACTSWAP_KEPT_DETACHED;
+    as_ledger_tag(engine->ledger, saved->device, saved->address, ACTSWAP_ACTIVATION);
+    if (atomic_load_explicit(&engine->mistaken, memory_order_relaxed))
+        return ACTSWAP_KEPT_UNKNOWN;
+    return as_pager_save(engine->pager, saved, page);
+}
+
+AS_EXPORT int actswap_need(struct actswap_page *page, void *stream,
+                           struct actswap_resident *out)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine || !page || !HAS(struct actswap_resident, ref, out->size))
+        return -EINVAL;
+    return as_pager_need(engine->pager, page, stream, out);
+}
+
+AS_EXPORT void actswap_drop(struct actswap_page *page)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (engine && page)
+        as_pager_drop(engine->pager, page);
+}
+
+// --- The framework's allocator
+
+AS_EXPORT void actswap_allocated(int device, const void *address, size_t bytes,
+                                 size_t reserved_bytes, void *stream)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine)
+        return;
+    // What cudaMalloc gave was counted until now, and holds these tensors.
+    if (!atomic_load_explicit(&engine->events, memory_order_relaxed) &&
+        !atomic_exchange(&engine->events, true))
+        as_ledger_clear(engine->ledger);
+    as_engine_use(engine);
+    as_ledger_add(engine->ledger, device, address, bytes, reserved_bytes, stream);
+}
+
+AS_EXPORT void actswap_freed(int device, const void *address, size_t bytes,
+                             size_t reserved_bytes)
+{
+    struct as_engine *engine = as_engine_get();
+
+    (void)bytes; // the ledger knows
+    if (engine)
+        as_ledger_remove(engine->ledger, device, address, 0, reserved_bytes);
+}
+
+AS_EXPORT int actswap_check(int device, const void *address, size_t bytes)
+{
+    struct as_engine *engine = as_engine_get();
+    struct as_block block;
+
+    if (!engine)
+        return -ENODEV;
+    if (as_ledger_find(engine->ledger, device, address, &block) &&
+        block.address == address && block.bytes >= bytes)
+        return 0;
+    atomic_store(&engine->mistaken, true);
+    as_engine_warn(engine, "memory: the framework's allocations do not arrive here, so "
+                           "peaks are not known and nothing is offloaded");
+    return -ENOENT;
+}
+
+// --- Structure of the run
+
+AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine)
+        return -ENODEV;
+    if (edge == ACTSWAP_ENTER) {
+        const enum actswap_verdict verdict = as_plan_enter(engine->plan);
+
+        as_pager_block(engine->pager, edge, block, verdict, stream);
+        return (int)verdict;
+    }
+    as_pager_block(engine->pager, edge, block, ACTSWAP_KEEP, stream);
+    as_plan_exit(engine->plan);
+    return 0;
+}
+
+static void end_step(struct as_engine *engine)
+{
+    struct as_ledger_totals memory;
+    struct as_pager_totals moves;
+
+    as_roots_collect(engine->roots);
+    as_ledger_totals(engine->ledger, -1, &memory);
+    as_pager_totals(engine->pager, &moves);
+
+    pthread_mutex_lock(&engine->step_lock);
+    struct as_step step = {
+        .peak_bytes = memory.step_peak_bytes,
+        .peak_reserved_bytes = memory.step_peak_reserved_bytes,
+        .after_forward_bytes = atomic_load(&engine->after_forward_bytes),
+        .out_bytes = moves.out_bytes - engine->out_bytes,
+        .in_bytes = moves.in_bytes - engine->in_bytes,
+        .released_bytes = memory.released_bytes - engine->released_bytes,
+    };
+    engine->out_bytes = moves.out_bytes;
+    engine->in_bytes = moves.in_bytes;
+    engine->released_bytes = memory.released_bytes;
+    pthread_mutex_unlock(&engine->step_lock);
+
+    step.has_digest = as_gradients_take(engine->gradients, &step.gradient_digest);
+    as_steps_end(engine->steps, &step);
+    as_ledger_step(engine->ledger);
+    atomic_store(&engine->oom, false);
+}
+
+static void keep_after_forward(struct as_engine *engine)
+{
+    struct as_ledger_totals totals;
+
+    as_ledger_totals(engine->ledger, -1, &totals);
+    atomic_store(&engine->after_forward_bytes, totals.live_bytes);
+}
+
+AS_EXPORT int actswap_mark(enum actswap_moment moment)
+{
+    static const enum as_phase phases[] = {
+        [ACTSWAP_FORWARD] = AS_PHASE_FORWARD,     [ACTSWAP_BACKWARD] = AS_PHASE_BACKWARD,
+        [ACTSWAP_BACKWARD_END] = AS_PHASE_OTHER,  [ACTSWAP_OPTIMIZER] = AS_PHASE_OPTIMIZER,
+        [ACTSWAP_STEP] = AS_PHASE_OTHER,
+    };
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine)
+        return -ENODEV;
+    if ((unsigned)moment >= sizeof(phases) / sizeof(*phases))
+        return -EINVAL;
+    if (moment == ACTSWAP_BACKWARD)
+        keep_after_forward(engine);
+    as_plan_mark(engine->plan, moment);
+    as_pager_mark(engine->pager, moment);
+    if (moment == ACTSWAP_STEP)
+        end_step(engine);
+    as_ledger_place(engine->ledger, as_steps_count(engine->steps), phases[moment]);
+    if (moment == ACTSWAP_STEP && atomic_load(&engine->used)) {
+        as_engine_identify(engine);
+        as_engine_write_sometimes(engine);
+    }
+    return 0;
+}
+
+// --- What only the framework knows
+
+AS_EXPORT int actswap_tag(int device, const void *address,
+                          enum actswap_category category)
+{
+    struct as_engine *engine = as_engine_get();
+
+    return engine ? as_ledger_tag(engine->ledger, device, address, category) : -ENOENT;
+}
+
+static const char *unread(int err)
+{
+    switch (err) {
+    case -EBUSY:
+        return "a loss inside a stream capture was not read";
+    case -ENOSPC:
+        return "more losses in a step than are read";
+    default:
+        return "a loss could not be read";
+    }
+}
+
+AS_EXPORT int actswap_root(int device, const void *address, size_t bytes, void *stream)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine)
+        return -ENODEV;
+    const int err = as_roots_add(engine->roots, device, address, bytes, stream);
+    if (err)
+        as_notes_add(&engine->notes, unread(err));
+    return err;
+}
+
+AS_EXPORT int actswap_gradient(int device, const void *address, size_t bytes,
+                               void *stream)
+{
+    struct as_engine *engine = as_engine_get();
+
+    (void)device; // addresses say it
+    if (!engine)
+        return -ENODEV;
+    if (!engine->settings.digest)
+        return 0;
+    const int err = as_gradients_add(engine->gradients, address, bytes, stream);
+    if (err)
+        as_notes_add(&engine->notes, "a gradient is missing in the digest");
+    return err;
+}
+
+AS_EXPORT void actswap_note(const char *what)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (engine)
+        as_notes_add(&engine->notes, what);
+}
+
+// --- Figures
+
+AS_EXPORT int actswap_stats(struct actswap_stats *stats)
+{
+    struct as_engine *engine = as_engine_get();
+    const size_t size = stats->size;
+    struct as_ledger_totals memory;
+    struct as_pager_totals moves;
+
+    if (size < sizeof(stats->size))
+        return -EINVAL;
+    if (!engine)
+        return -ENODEV;
+    as_ledger_totals(engine->ledger, -1, &memory);
+    as_pager_totals(engine->pager, &moves);
+    const struct actswap_stats all = {
+        .size = size,
+        .live_bytes = memory.live_bytes,
+        .peak_bytes = memory.peak_bytes,
+        .reserved_bytes = memory.reserved_bytes,
+        .peak_reserved_bytes = memory.peak_reserved_bytes,
+        .step_peak_bytes = memory.step_peak_bytes,
+        .step_peak_reserved_bytes = memory.step_peak_reserved_bytes,
+        .after_forward_bytes = atomic_load(&engine->after_forward_bytes),
+        .out_bytes = moves.out_bytes,
+        .in_bytes = moves.in_bytes,
+        .released_bytes = memory.released_bytes,
+        .pinned_bytes = moves.pinned_bytes,
+        .steps = as_steps_count(engine->steps),
+        .pages = moves.pages,
+    };
+    memcpy(stats, &all, size < sizeof(all) ? size : sizeof(all));
+    return 0;
+}

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/path.h"
+#include "core/text.h"
+#include "cuda/runtime.h"
+#include "pager/pager.h"
+#include "plan/plan.h"
+#include "track/gradients.h"
+#include "track/ledger.h"
+#include "track/roots.h"
+#include "track/steps.h"
+
+#define WRITE_EVERY_NS UINT64_C(60000000000)
+
+static struct as_engine *_Atomic the_engine;
+static atomic_bool left_alone; // for good
+
+// --- Life
+
+static void destroy(struct as_engine *engine)
+{
+    as_pager_destroy(engine->pager);
+    as_plan_destroy(engine->plan);
+    as_gradients_destroy(engine->gradients);
+    as_roots_destroy(engine->roots);
+    as_steps_destroy(engine->steps);
+    as_ledger_destroy(engine->segments);
+    as_ledger_destroy(engine->ledger);
+    free(engine);
+}
+
+// Says what is wrong with the settings, and then leaves unless told to be lenient.
+static void complain(struct as_settings *settings, const char *message)
+{
+    if (settings->strict) {
+        as_log(AS_LOG_ERROR, "%s", message);
+        _exit(EX_CONFIG);
+    }
+    as_log(AS_LOG_WARN, "%s; ACTSWAP_STRICT=0: all settings are ignored, policy off",
+           message);
+    as_settings_switch_off(settings);
+}
+
+static bool is_simulated(void)
+{
+    return as_cuda_find("sim_compute", NULL);
+}
+
+static void read_settings(struct as_settings *settings)
+{
+    char message[768];
+
+    if (as_settings_read(settings, environ, message, sizeof(message))) {
+        complain(settings, message);
+        return;
+    }
+    const bool simulates = settings->sim_gpu || settings->sim_order ||
+                           settings->sim_compute || settings->sim_gpus != 1;
+    if (simulates && !is_simulated())
+        complain(settings, "ACTSWAP_SIM_ settings are for a simulated GPU and this is "
+                           "none: unset them, or start with actswap rehearse");
+}
+
+// True if a comma-separated list names this word.
+static bool is_listed(const char *list, const char *word)
+{
+    const size_t length = strlen(word);
+
+    while (list && *list) {
+        const size_t entry = strcspn(list, ",");
+
+        if (entry == length && strncmp(list, word, length) == 0)
+            return true;
+        list += entry + (list[entry] == ',');
+    }
+    return false;
+}
+
+static void set_up_log(struct as_engine *engine)
+{
+    const struct as_settings *settings = &engine->settings;
+    char path[PATH_MAX];
+
+    engine->log_level = settings->log_level;
+    if (engine->log_level < 0)
+        engine->log_level = engine->rank == 0 ? AS_LOG_INFO : AS_LOG_WARN;
+    as_log_set_level((enum as_log_level)engine->log_level);
+    if (!settings->log_file ||
+        as_settings_path(settings, settings->log_file, path, sizeof(path)))
+        return;
+    int err = as_path_make_folders(path);
+    if (!err)
+        err = as_log_open(path);
+    if (err)
+        as_log(AS_LOG_WARN, "log: cannot write %s: %s; lines go to standard error", path,
+               strerrordesc_np(-err));
+}
+
+static bool create_parts(struct as_engine *engine)
+{
+    engine->ledger = as_ledger_create();
+    engine->segments = as_ledger_create();
+    engine->steps = as_steps_create();
+    engine->gradients = as_gradients_create();
+    engine->plan = as_plan_create(&engine->settings);
+    if (engine->steps)
+        engine->roots = as_roots_create(engine->steps);
+    if (engine->ledger)
+        engine->pager = as_pager_create(&engine->settings, engine->ledger);
+    return engine->segments && engine->gradients && engine->plan && engine->roots &&
+           engine->pager;
+}
+
+static struct as_engine *create(void)
+{
+    struct as_engine *engine = calloc(1, sizeof(*engine));
+    if (!engine)
+        return NULL;
+
+    pthread_mutex_init(&engine->step_lock, NULL);
+    pthread_mutex_init(&engine->report_lock, NULL);
+    pthread_mutex_init(&engine->notes.lock, NULL);
+    pthread_mutex_init(&engine->warnings.lock, NULL);
+    read_settings(&engine->settings);
+    engine->rank = as_path_rank();
+    engine->world = as_path_world();
+    if (!create_parts(engine)) {
+        as_log(AS_LOG_WARN, "no memory for the books: this run is not watched");
+        destroy(engine);
+        return NULL;
+    }
+    return engine;
+}
+
+static void at_exit(void);
+static void in_child(void);
+
+// Several threads may be here at once: each makes an engine and one of them stays. There
+// is no lock, as what is called here may be waiting for another thread that comes here.
+static struct as_engine *come_to_life(void)
+{
+    struct as_engine *engine = create(), *none = NULL;
+
+    if (!engine || is_listed(engine->settings.skip, program_invocation_short_name)) {
+        atomic_store(&left_alone, true);
+        return NULL;
+    }
+    if (!atomic_compare_exchange_strong(&the_engine, &none, engine)) {
+        destroy(engine);
+        return none;
+    }
+    set_up_log(engine);
+    if (atexit(at_exit) || pthread_atfork(NULL, NULL, in_child))
+        as_log(AS_LOG_WARN, "no exit handler: there will be no summary");
+    return engine;
+}
+
+struct as_engine *as_engine_get(void)
+{
+    if (atomic_load_explicit(&left_alone, memory_order_relaxed))
+        return NULL;
+    struct as_engine *engine =
+        atomic_load_explicit(&the_engine, memory_order_acquire);
+    return engine ? engine : come_to_life();
+}
+
+// Locks may be held by threads that the child does not have, so nothing is touched. If
+// the parent had not used CUDA yet, the child may, with a report of its own.
+static void in_child(void)
+{
+    const struct as_engine *engine = atomic_load(&the_engine);
+
+    if (engine && atomic_load(&engine->used))
+        atomic_store(&left_alone, true);
+}
+
+// --- Report
+
+static enum as_source source_of(const struct as_engine *engine)
+{
+    struct as_ledger_totals segments;
+
+    if (atomic_load(&engine->mistaken))
+        return AS_SOURCE_NONE;
+    if (atomic_load(&engine->events))
+        return AS_SOURCE_ALLOCATOR;
+    as_ledger_totals(engine->segments, -1, &segments);
+    return segments.allocations ? AS_SOURCE_DRIVER : AS_SOURCE_NONE;
+}
+
+static struct as_facts gather(struct as_engine *engine,
+                              const struct as_pager_totals *pager, bool complete)
+{
+    const bool oom = atomic_load(&engine->oom);
+    struct as_facts facts = {
+        .settings = &engine->settings,
+        .ledger = engine->ledger,
+        .segments = engine->segments,
+        .steps = engine->steps,
+        .notes = &engine->notes,
+        .warnings = &engine->warnings,
+        .pager = pager,
+        .run_id = engine->run_id,
+        .framework = atomic_load(&engine->framework),
+        .path = *engine->path ? engine->shown : NULL,
+        .rank = engine->rank,
+        .world = engine->world,
+        .device_bytes = engine->device_bytes,
+        .simulated = engine->simulated,
+        .compute = engine->compute,
+        .source = source_of(engine),
+        .complete = complete,
+        .ended = oom ? "oom" : complete ? "exit" : "running",
+    };
+
+    memcpy(facts.device, engine->device, sizeof(facts.device));
+    return facts;
+}
+
+static void warn_unwritable(struct as_engine *engine, int err)
+{
+    as_log(AS_LOG_WARN,
+           "report: cannot write %s: %s; the run goes on without. Set ACTSWAP_REPORT to "
+           "a path that can be written, or to off",
+           engine->shown, strerrordesc_np(-err));
+    *engine->path = '\0';
+}
+
+// Under report_lock.
+static void write_report(struct as_engine *engine, bool complete)
+{
+    struct as_pager_totals pager;
+
+    if (!*engine->path)
+        return;
+    as_pager_totals(engine->pager, &pager);
+    const struct as_facts facts = gather(engine, &pager, complete);
+    const int err = as_report_write(engine->path, &facts);
+    if (err)
+        warn_unwritable(engine, err);
+}
+
+static bool is_writer(const struct as_engine *engine)
+{
+    char rank[16];
+
+    snprintf(rank, sizeof(rank), "%d", engine->rank);
+    return strcmp(engine->settings.ranks, "all") == 0 ||
+           is_listed(engine->settings.ranks, rank);
+}
+
+static int make_absolute(char *path, size_t path_bytes)
+{
+    char folder[PATH_MAX], relative[PATH_MAX];
+
+    if (*path == '/')
+        return 0;
+    snprintf(relative, sizeof(relative), "%s", path);
+    if (!getcwd(folder, sizeof(folder)))
+        return -errno;
+    const int length = snprintf(path, path_bytes, "%s/%s", folder, relative);
+    return length < 0 || (size_t)length >= path_bytes ? -ENAMETOOLONG : 0;
+}
+
+// Under report_lock.
+static int claim_report(struct as_engine *engine)
+{
+    int err = as_settings_path(&engine->settings, engine->settings.report, engine->shown,
+                               sizeof(engine->shown));
+
+    if (!err)
+        err = as_path_make_folders(engine->shown);
+    if (!err)
+        err = as_path_claim(engine->shown, sizeof(engine->shown));
+    if (err)
+        return err;
+    memcpy(engine->path, engine->shown, sizeof(engine->path));
+    return make_absolute(engine->path, sizeof(engine->path));
+}
+
+void as_engine_use(struct as_engine *engine)
+{
+    static const char *const policies[] = {"off", "offload", "recompute"};
+
+    if (atomic_load_explicit(&engine->used, memory_order_relaxed) ||
+        atomic_exchange(&engine->used, true))
+        return;
+
+    pthread_mutex_lock(&engine->report_lock);
+    as_path_run_id(&engine->settings, engine->run_id, sizeof(engine->run_id));
+    if (engine->settings.report && is_writer(engine)) {
+        const int err = claim_report(engine);
+
+        if (err)
+            warn_unwritable(engine, err);
+        write_report(engine, false);
+    }
+    as_log(AS_LOG_INFO, "policy %s, report %s", policies[engine->settings.policy],
+           *engine->path ? engine->shown : "off");
+    pthread_mutex_unlock(&engine->report_lock);
+}
+
+void as_engine_identify(struct as_engine *engine)
+{
+    if (atomic_load_explicit(&engine->identified, memory_order_relaxed) ||
+        atomic_exchange(&engine->identified, true))
+        return;
+
+    int (*memory)(size_t *, size_t *) =
+        (int (*)(size_t *, size_t *))as_cuda_find("cudaMemGetInfo", NULL);
+    char name[sizeof(engine->device)] = "";
+    int device;
+    size_t left, total = 0;
+
+    if (as_cuda_device_get(&device) || as_cuda_device_name(device, name, sizeof(name)))
+        *name = '\0';
+    if (!memory || memory(&left, &total))
+        total = 0;
+
+    pthread_mutex_lock(&engine->report_lock);
+    memcpy(engine->device, name, sizeof(name));
+    engine->device_bytes = total;
+    engine->simulated = is_simulated();
+    engine->compute = engine->settings.sim_compute ? engine->settings.sim_compute : "shapes";
+    pthread_mutex_unlock(&engine->report_lock);
+}
+
+void as_engine_warn(struct as_engine *engine, const char *sentence)
+{
+    if (as_notes_add(&engine->warnings, sentence) == 1)
+        as_log(AS_LOG_WARN, "%s", sentence);
+}
+
+void as_engine_write_sometimes(struct as_engine *engine)
+{
+    const uint64_t now = as_clock_ns();
+
+    pthread_mutex_lock(&engine->report_lock);
+    if (!engine->written_ns || now - engine->written_ns >= WRITE_EVERY_NS) {
+        engine->written_ns = now;
+        write_report(engine, false);
+    }
+    pthread_mutex_unlock(&engine->report_lock);
+}
+
+// Registered with the first CUDA call, so it runs before what the runtime registered at
+// its load: the runtime still answers.
+static void at_exit(void)
+{
+    struct as_engine *engine = atomic_load(&the_engine);
+    struct as_pager_totals pager;
+    char text[4096];
+
+    if (!engine || atomic_load(&left_alone) || !atomic_load(&engine->used))
+        return;
+    as_roots_collect_last(engine->roots);
+
+    pthread_mutex_lock(&engine->report_lock);
+    write_report(engine, true);
+    if (engine->rank == 0 && engine->log_level >= AS_LOG_INFO) {
+        as_pager_totals(engine->pager, &pager);
+        const struct as_facts facts = gather(engine, &pager, true);
+        as_report_summary(&facts, text, sizeof(text));
+        as_log_print(text);
+    }
+    pthread_mutex_unlock(&engine->report_lock);
+    // What libraries free from here on is nobody's business.
+    atomic_store(&left_alone, true);
+}
+
+// --- From the hooks
+
+void as_engine_segment(const void *address, size_t bytes, void *stream)
+{
+    const int saved_errno = errno;
+    struct as_engine *engine = as_engine_get();
+    int device = 0;
+
+    if (engine && address) {
+        if (as_cuda_device_get(&device))
+            device = 0;
+        as_engine_identify(engine);
+        as_engine_use(engine);
+        as_ledger_add(engine->segments, device, address, bytes, AS_LEDGER_ALL_LIVE,
+                      stream);
+        if (!atomic_load(&engine->events))
+            as_ledger_add(engine->ledger, device, address, bytes, AS_LEDGER_ALL_LIVE,
+                          stream);
+    }
+    errno = saved_errno;
+}
+
+void as_engine_physical(const void *handle, int device, size_t bytes)
+{
+    const int saved_errno = errno;
+    struct as_engine *engine = as_engine_get();
+
+    if (engine) {
+        as_engine_use(engine);
+        // Among what was taken a handle is as good a key as an address.
+        as_ledger_add(engine->segments, device, handle, bytes, AS_LEDGER_ALL_LIVE, NULL);
+    }
+    errno = saved_errno;
+}
+
+static uint64_t generation_of(struct as_ledger *ledger, const void *address)
+{
+    struct as_block block;
+
+    return as_ledger_find(ledger, -1, address, &block) && block.address == address
+               ? block.generation
+               : 0;
+}
+
+struct as_freeing as_engine_freeing(const void *address)
+{
+    const int saved_errno = errno;
+    struct as_freeing freeing = {address, 0, 0};
+    struct as_engine *engine = as_engine_get();
+
+    if (engine && address) {
+        freeing.segment = generation_of(engine->segments, address);
+        if (!atomic_load(&engine->events))
+            freeing.block = generation_of(engine->ledger, address);
+    }
+    errno = saved_errno;
+    return freeing;
+}
+
+void as_engine_freed(const struct as_freeing *freeing)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine)
+        return;
+    if (freeing->segment)
+        as_ledger_remove(engine->segments, -1, freeing->address, freeing->segment,
+                         AS_LEDGER_ALL_LIVE);
+    if (freeing->block && !atomic_load(&engine->events))
+        as_ledger_remove(engine->ledger, -1, freeing->address, freeing->block,
+                         AS_LEDGER_ALL_LIVE);
+}
+
+static void say_holders(const struct as_ledger_totals *totals, char *text,
+                        size_t text_bytes)
+{
+    size_t used = 0;
+    char amount[AS_TEXT_AMOUNT];
+
+    *text = '\0';
+    for (int i = ACTSWAP_CATEGORIES; i-- > 0 && used < text_bytes;) {
+        if (!totals->live_by_category[i])
+            continue;
+        used += (size_t)snprintf(
+            text + used, text_bytes - used, "%s%s %s", used ? ", " : "",
+            actswap_category_name((enum actswap_category)i),
+            as_text_amount(totals->live_by_category[i], amount));
+    }
+}
+
+void as_engine_out_of_memory(uint64_t asked_bytes, uint64_t allocated_bytes,
+                             uint64_t reserved_bytes)
+{
+    const int saved_errno = errno;
+    struct as_engine *engine = as_engine_get();
+    struct as_ledger_totals totals;
+    char asked[AS_TEXT_AMOUNT], allocated[AS_TEXT_AMOUNT], reserved[AS_TEXT_AMOUNT];
+    char holders[256];
+
+    // A hook's word counts only where no framework speaks: its allocator tries again.
+    if (!engine || (!reserved_bytes && atomic_load(&engine->events)))
+        return;
+    as_engine_use(engine);
+    atomic_store(&engine->oom, true);
+    as_ledger_totals(engine->ledger, -1, &totals);
+    say_holders(&totals, holders, sizeof(holders));
+    as_log(AS_LOG_ERROR,
+           "out of memory: step %llu, asked for %s, in use %s, reserved %s; held by %s",
+           (unsigned long long)as_steps_count(engine->steps) + 1,
+           as_text_amount(asked_bytes, asked),
+           as_text_amount(allocated_bytes ? allocated_bytes : totals.live_bytes,
+                          allocated),
+           as_text_amount(reserved_bytes ? reserved_bytes : totals.reserved_bytes,
+                          reserved),
+           *holders ? holders : "nothing");
+    pthread_mutex_lock(&engine->report_lock);
+    write_report(engine, false);
+    pthread_mutex_unlock(&engine->report_lock);
+    errno = saved_errno;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_ENGINE_H
+#define AS_ENGINE_H
+
+// The one engine of a process: everything that the hooks and the C interface share.
+//
+// It comes to life with the first CUDA call that the hooks see, or when a framework
+// attaches, never at load: a process without CUDA pays nothing and writes nothing. A
+// wrong setting ends the process there, with status 78. The report is begun when the
+// first device memory is taken and finished by an exit handler. A forked child of a
+// process that used CUDA is left alone, as CUDA cannot be used there.
+//
+// Thread-safety: every function may be called from any thread. No lock is held over a
+// CUDA call.
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/settings.h"
+#include "report/report.h"
+#include "track/notes.h"
+
+struct as_engine {
+    struct as_settings settings;
+    struct as_ledger *ledger;   // tensors
+    struct as_ledger *segments; // what the hooks saw taken from the driver
+    struct as_steps *steps;
+    struct as_roots *roots;
+    struct as_gradients *gradients;
+    struct as_plan *plan;
+    struct as_pager *pager;
+    struct as_notes notes, warnings;
+
+    atomic_bool used;       // device memory was taken
+    atomic_bool identified; // the device was asked for its name
+    atomic_bool attached;
+    atomic_bool events;   // the framework's allocator speaks
+    atomic_bool mistaken; // and a test of it failed
+    atomic_bool oom;      // out of memory, and no step since
+    const char *_Atomic framework;
+    _Atomic uint64_t after_forward_bytes;
+
+    pthread_mutex_t step_lock; // the figures at the last step's end
+    uint64_t out_bytes, in_bytes, released_bytes;
+
+    pthread_mutex_t report_lock; // the rest; no CUDA call under it
+    uint64_t written_ns;         // 0: not since the first memory was taken
+    int rank, world, log_level;
+    uint64_t device_bytes;
+    bool simulated;
+    const char *compute;
+    char device[128];
+    char run_id[256];
+    char shown[PATH_MAX]; // the report's name as the user gave it
+    char path[PATH_MAX];  // absolute, as programs change their folder; "": none
+};
+
+// NULL: this process is left alone.
+struct as_engine *as_engine_get(void);
+
+// --- From the hooks. errno is kept.
+
+// The driver gave memory on the current device; `stream` as in actswap_allocated().
+void as_engine_segment(const void *address, size_t bytes, void *stream);
+
+// The driver gave physical memory behind a handle, which a program maps where it likes.
+void as_engine_physical(const void *handle, int device, size_t bytes);
+
+// A block (or handle) that is about to be freed: after the free its address may be another one's.
+struct as_freeing {
+    const void *address;
+    uint64_t segment, block; // generations, 0: not known
+};
+
+struct as_freeing as_engine_freeing(const void *address);
+void as_engine_freed(const struct as_freeing *freeing);
+
+// The driver had no memory left. Told by the framework: `allocated_bytes` and
+// `reserved_bytes` are its totals; by a hook: both 0.
+void as_engine_out_of_memory(uint64_t asked_bytes, uint64_t allocated_bytes,
+                             uint64_t reserved_bytes);
+
+// --- For the C interface
+
+// Device memory was taken: begins the report, once.
+void as_engine_use(struct as_engine *engine);
+
+// Asks the device for its name, once. Makes CUDA calls.
+void as_engine_identify(struct as_engine *engine);
+
+// A warning for the report, and for the user when it is the first of its kind.
+void as_engine_warn(struct as_engine *engine, const char *sentence);
+
+// Rewrites the report at the end of a step, if it is time.
+void as_engine_write_sometimes(struct as_engine *engine);
+
+#endif
