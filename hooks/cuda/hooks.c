@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hooks.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cuda/runtime.h"
+
+enum { PLACES = 4 };
+
+// A place is written once: first `real`, then `caller`.
+struct place {
+    const void *_Atomic caller;
+    void *_Atomic real;
+};
+
+static struct hook {
+    const char *name;
+    atomic_uint used;
+    struct place places[PLACES];
+} hooks[AS_HOOK_COUNT] = {
+#define ENTRY(fn) [AS_HOOK_##fn] = {.name = #fn},
+    AS_HOOKS(ENTRY)
+#undef ENTRY
+};
+
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+static void remember(struct hook *hook, const void *caller, void *real)
+{
+    const unsigned n = atomic_fetch_add(&hook->used, 1);
+
+    if (n >= PLACES) {
+        atomic_store(&hook->used, PLACES);
+        return; // rare callers are looked up each time
+    }
+    atomic_store_explicit(&hook->places[n].real, real, memory_order_relaxed);
+    atomic_store_explicit(&hook->places[n].caller, caller, memory_order_release);
+}
+
+void *as_hook_real(enum as_hook id, const void *caller)
+{
+    struct hook *hook = &hooks[id];
+
+    for (unsigned i = 0; i < PLACES; i++) {
+        const struct place *place = &hook->places[i];
+
+        if (atomic_load_explicit(&place->caller, memory_order_acquire) == caller)
+            return atomic_load_explicit(&place->real, memory_order_relaxed);
+    }
+    const int saved_errno = errno;
+    void *real = as_cuda_find(hook->name, caller);
+    if (real)
+        remember(hook, caller, real);
+    errno = saved_errno;
+    return real;
+}
+
+bool as_hook_enter(void)
+{
+    return depth++ == 0;
+}
+
+void as_hook_leave(void)
+{
+    depth--;
+}
