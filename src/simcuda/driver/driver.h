@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_SIMCUDA_DRIVER_DRIVER_H
+#define AS_SIMCUDA_DRIVER_DRIVER_H
+
+// The simulated driver: a thin second face of the simulated runtime, whose books it
+// uses. Where that runtime is not in the process there is no device.
+//
+// Thread-safety: every function may be called from any thread.
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+// The runtime's functions that the driver is made of, found without loading anything.
+struct driver_runtime {
+    cudaError_t (*cudaDriverGetVersion)(int *);
+    cudaError_t (*cudaGetDeviceCount)(int *);
+    cudaError_t (*cudaGetDevice)(int *);
+    cudaError_t (*cudaSetDevice)(int);
+    cudaError_t (*cudaGetDeviceProperties)(struct cudaDeviceProp *, int);
+    cudaError_t (*cudaDeviceGetAttribute)(int *, enum cudaDeviceAttr, int);
+    cudaError_t (*cudaPointerGetAttributes)(struct cudaPointerAttributes *, const void *);
+    cudaError_t (*cudaStreamIsCapturing)(cudaStream_t, enum cudaStreamCaptureStatus *);
+    cudaError_t (*cudaMalloc)(void **, size_t);
+    cudaError_t (*cudaFree)(void *);
+    cudaError_t (*cudaMemGetInfo)(size_t *, size_t *);
+    const char *(*cudaGetErrorString)(cudaError_t);
+    const char *(*cudaGetErrorName)(cudaError_t);
+    bool (*sim_context_active)(int device);
+    int (*sim_launch)(const char *name, void *stream);
+    int (*sim_resident_blocks)(int block, size_t shared_bytes);
+};
+
+// NULL: the simulated runtime is not here.
+const struct driver_runtime *driver_runtime(void);
+
+// The function of that name as cuGetProcAddress gives it, or NULL. Also for the runtime.
+void *sim_driver_find(const char *symbol);
+
+#define DRIVER_ENTER(runtime)                                                            \
+    const struct driver_runtime *runtime = driver_runtime();                             \
+                                                                                         \
+    if (!runtime)                                                                        \
+    return CUDA_ERROR_NOT_INITIALIZED
+
+#endif

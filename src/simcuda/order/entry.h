@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_SIMCUDA_ORDER_ENTRY_H
+#define AS_SIMCUDA_ORDER_ENTRY_H
+
+// The graph of entries and the thread that runs them. What the edges are is decided in
+// stream.c; here it is only kept that nothing runs before its edges allow, nor, under
+// `late`, before somebody wants it.
+//
+// Thread-safety: one lock for the whole queue, taken by the caller where a function
+// says so.
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "simcuda/order/queue.h"
+
+struct sim_edge;
+
+struct sim_entry {
+    unsigned references; // the queue, its stream's tail, events, waiting threads
+    bool wanted;
+    bool done;
+    unsigned missing;   // entries before it that are not done
+    uint64_t number;    // in order of submission
+    uint64_t start_ns;  // final when missing is 0
+    struct sim_edge *in, *out;
+    struct sim_entry *next;                // of the ready, the idle or the wanted list
+    struct sim_entry *older, *newer;       // of those that are not done
+    struct sim_task task;
+};
+
+void sim_queue_lock(void);
+void sim_queue_unlock(void);
+
+// True on the thread that runs entries.
+bool sim_queue_inside(void);
+
+// All below: with the lock held.
+
+// Referenced once, for the caller. NULL: no memory.
+struct sim_entry *sim_entry_create(const struct sim_task *task);
+
+// `entry`, not yet launched, comes after `before`, which may be NULL. false: no memory.
+bool sim_entry_after(struct sim_entry *entry, struct sim_entry *before);
+
+// Takes back an entry that is not launched.
+void sim_entry_abandon(struct sim_entry *entry);
+
+// Hands the entry to the queue. Under `early`, and when the queue is full, waits (and
+// lets go of the lock meanwhile).
+void sim_entry_launch(struct sim_entry *entry);
+
+// Lets it run, with everything that it comes after.
+void sim_entry_want(struct sim_entry *entry);
+
+// Wants it and waits until it is done, without the lock meanwhile.
+void sim_entry_await(struct sim_entry *entry);
+
+// When it ends; only of an entry that is done.
+uint64_t sim_entry_end_ns(const struct sim_entry *entry);
+
+struct sim_entry *sim_entry_hold(struct sim_entry *entry);
+void sim_entry_release(struct sim_entry *entry); // NULL is fine
+
+#endif

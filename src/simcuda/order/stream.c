@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simcuda/order/stream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "simcuda/order/handles.h"
+#include "simcuda/runtime/device.h"
+
+// All streams of a device but its legacy one, also destroyed ones with work left.
+static struct sim_stream *streams[SIM_DEVICES_MAX];
+static struct sim_stream legacy[SIM_DEVICES_MAX];
+static struct sim_handles handles;
+
+// Each thread's cudaStreamPerThread, a handle a device, made at first use.
+static pthread_key_t per_thread_key;
+static pthread_once_t per_thread_once = PTHREAD_ONCE_INIT;
+
+static void destroy_per_thread(void *own)
+{
+    cudaStream_t *stream = own;
+
+    for (int i = 0; i < SIM_DEVICES_MAX; i++)
+        if (stream[i])
+            sim_stream_destroy(stream[i]);
+    free(stream);
+}
+
+static void create_key(void)
+{
+    if (pthread_key_create(&per_thread_key, destroy_per_thread))
+        abort();
+}
+
+static struct sim_stream *create(int device, unsigned flags, int priority,
+                                 cudaStream_t *handle)
+{
+    struct sim_stream *stream = calloc(1, sizeof(*stream));
+
+    if (!stream)
+        return NULL;
+    *handle = sim_handles_add(&handles, stream);
+    if (!*handle) {
+        free(stream);
+        return NULL;
+    }
+    stream->device = device;
+    stream->flags = flags;
+    stream->blocking = !(flags & cudaStreamNonBlocking);
+    stream->priority = priority;
+    stream->next = streams[device];
+    streams[device] = stream;
+    return stream;
+}
+
+static struct sim_stream *per_thread(int device)
+{
+    pthread_once(&per_thread_once, create_key);
+
+    cudaStream_t *own = pthread_getspecific(per_thread_key);
+
+    if (!own) {
+        own = calloc(SIM_DEVICES_MAX, sizeof(*own));
+        if (!own || pthread_setspecific(per_thread_key, own)) {
+            free(own);
+            return NULL;
+        }
+    }
+    if (!own[device])
+        return create(device, 0, 0, &own[device]);
+    return sim_handles_find(&handles, own[device]);
+}
+
+struct sim_stream *sim_stream_find(cudaStream_t handle)
+{
+    const int device = sim_device_current()->index;
+
+    if (!handle || handle == cudaStreamLegacy) {
+        legacy[device].device = device;
+        legacy[device].legacy = true;
+        return &legacy[device];
+    }
+    if (handle == cudaStreamPerThread)
+        return per_thread(device);
+    return sim_handles_find(&handles, handle);
+}
+
+// Frees destroyed streams whose work is done.
+static void prune(int device)
+{
+    struct sim_stream **at = &streams[device];
+
+    while (*at) {
+        struct sim_stream *stream = *at;
+
+        if (!stream->destroyed || (stream->tail && !stream->tail->done)) {
+            at = &stream->next;
+            continue;
+        }
+        *at = stream->next;
+        sim_entry_release(stream->tail);
+        free(stream);
+    }
+}
+
+// The legacy stream comes after all blocking streams, and they after it.
+static bool after_others(struct sim_entry *entry, const struct sim_stream *stream)
+{
+    if (!stream->legacy)
+        return !stream->blocking || sim_entry_after(entry, legacy[stream->device].tail);
+    for (struct sim_stream *at = streams[stream->device]; at; at = at->next)
+        if (at->blocking && !sim_entry_after(entry, at->tail))
+            return false;
+    return true;
+}
+
+struct sim_entry *sim_stream_submit(struct sim_stream *stream, const struct sim_task *task,
+                                    struct sim_entry *also_after)
+{
+    struct sim_entry *entry = sim_entry_create(task);
+
+    if (!entry)
+        return NULL;
+    if (!sim_entry_after(entry, stream->tail) || !after_others(entry, stream) ||
+        !sim_entry_after(entry, also_after)) {
+        sim_entry_abandon(entry);
+        return NULL;
+    }
+    sim_entry_release(stream->tail);
+    stream->tail = sim_entry_hold(entry);
+    sim_entry_launch(entry);
+    return entry;
+}
+
+static cudaError_t submit(cudaStream_t handle, const struct sim_task *task, bool wait)
+{
+    cudaError_t error = cudaErrorInvalidResourceHandle;
+
+    sim_queue_lock();
+    struct sim_stream *stream = sim_stream_find(handle);
+
+    if (stream) {
+        struct sim_entry *entry = sim_stream_submit(stream, task, NULL);
+
+        error = entry ? cudaSuccess : cudaErrorMemoryAllocation;
+        if (entry && wait)
+            sim_entry_await(entry);
+        sim_entry_release(entry);
+    }
+    sim_queue_unlock();
+    if (error && task->destroy)
+        task->destroy(task->arg);
+    return error;
+}
+
+cudaError_t sim_queue_submit(cudaStream_t stream, const struct sim_task *task)
+{
+    return sim_queue_inside() ? cudaErrorNotPermitted : submit(stream, task, false);
+}
+
+cudaError_t sim_queue_perform(cudaStream_t stream, const struct sim_task *task)
+{
+    return sim_queue_inside() ? cudaErrorNotPermitted : submit(stream, task, true);
+}
+
+// What must be done for `stream` to have synchronised; NULL is the whole device.
+static bool covers(const struct sim_stream *stream, const struct sim_stream *other)
+{
+    return !stream || stream == other || (stream->legacy && other->blocking);
+}
+
+struct tails {
+    struct sim_entry **entries;
+    size_t count;
+};
+
+static bool add_tail(struct tails *tails, struct sim_entry *tail)
+{
+    if (!tail || tail->done)
+        return true;
+
+    struct sim_entry **entries =
+        realloc(tails->entries, (tails->count + 1) * sizeof(struct sim_entry *));
+
+    if (!entries)
+        return false;
+    tails->entries = entries;
+    entries[tails->count++] = sim_entry_hold(tail);
+    return true;
+}
+
+// The unfinished tails now: what is submitted later is not waited for.
+static bool collect(struct tails *tails, int device, const struct sim_stream *stream)
+{
+    bool all = true;
+
+    prune(device);
+    if (covers(stream, &legacy[device]))
+        all = add_tail(tails, legacy[device].tail);
+    for (struct sim_stream *at = streams[device]; at; at = at->next)
+        if (covers(stream, at))
+            all = add_tail(tails, at->tail) && all;
+    return all;
+}
+
+static void release_tails(struct tails *tails)
+{
+    for (size_t i = 0; i < tails->count; i++)
+        sim_entry_release(tails->entries[i]);
+    free(tails->entries);
+}
+
+static void await_tails(const struct tails *tails)
+{
+    for (size_t i = 0; i < tails->count; i++)
+        sim_entry_want(tails->entries[i]);
+    for (size_t i = 0; i < tails->count; i++)
+        sim_entry_await(tails->entries[i]);
+}
+
+static cudaError_t synchronize(int device, const struct sim_stream *stream)
+{
+    struct tails tails = {NULL, 0};
+    const bool all = collect(&tails, device, stream);
+
+    if (all)
+        await_tails(&tails);
+    release_tails(&tails);
+    return all ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t sim_queue_synchronize(cudaStream_t handle)
+{
+    cudaError_t error = cudaErrorInvalidResourceHandle;
+
+    if (sim_queue_inside())
+        return cudaErrorNotPermitted;
+    sim_queue_lock();
+    struct sim_stream *stream = sim_stream_find(handle);
+
+    if (stream)
+        error = synchronize(stream->device, stream);
+    sim_queue_unlock();
+    return error;
+}
+
+cudaError_t sim_queue_synchronize_device(int device)
+{
+    if (sim_queue_inside())
+        return cudaErrorNotPermitted;
+    sim_queue_lock();
+    const cudaError_t error = synchronize(device, NULL);
+    sim_queue_unlock();
+    return error;
+}
+
+cudaError_t sim_queue_synchronize_all(void)
+{
+    cudaError_t error = cudaSuccess;
+
+    for (int i = 0; i < sim_device_count() && !error; i++)
+        error = sim_queue_synchronize_device(i);
+    return error;
+}
+
+cudaError_t sim_entry_poll(struct sim_entry *entry, unsigned *polls)
+{
+    if (!entry || entry->done) {
+        *polls = 0;
+        return cudaSuccess;
+    }
+    if (++*polls <= SIM_POLLS_MAX)
+        return cudaErrorNotReady;
+    *polls = 0;
+    sim_entry_await(entry);
+    return cudaSuccess;
+}
+
+static cudaError_t query(struct sim_stream *stream)
+{
+    struct tails tails = {NULL, 0};
+    cudaError_t error = cudaErrorMemoryAllocation;
+
+    if (collect(&tails, stream->device, stream)) {
+        error = tails.count ? sim_entry_poll(tails.entries[0], &stream->polls) : cudaSuccess;
+        if (!error)
+            await_tails(&tails);
+    }
+    release_tails(&tails);
+    return error;
+}
+
+cudaError_t sim_queue_query(cudaStream_t handle)
+{
+    cudaError_t error = cudaErrorInvalidResourceHandle;
+
+    if (sim_queue_inside())
+        return cudaErrorNotPermitted;
+    sim_queue_lock();
+    struct sim_stream *stream = sim_stream_find(handle);
+
+    if (stream)
+        error = query(stream);
+    sim_queue_unlock();
+    return error;
+}
+
+cudaError_t sim_stream_create(int device, unsigned flags, int priority,
+                              cudaStream_t *handle)
+{
+    sim_queue_lock();
+    prune(device);
+    const struct sim_stream *stream = create(device, flags, priority, handle);
+    sim_queue_unlock();
+    return stream ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t sim_stream_destroy(cudaStream_t handle)
+{
+    sim_queue_lock();
+    struct sim_stream *stream = sim_handles_find(&handles, handle);
+
+    if (stream) {
+        sim_handles_remove(&handles, handle);
+        stream->destroyed = true;
+        prune(stream->device);
+    }
+    sim_queue_unlock();
+    return stream ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
+cudaError_t sim_stream_get(cudaStream_t handle, int *device, unsigned *flags,
+                           int *priority)
+{
+    sim_queue_lock();
+    const struct sim_stream *stream = sim_stream_find(handle);
+
+    if (stream && device)
+        *device = stream->device;
+    if (stream && flags)
+        *flags = stream->flags;
+    if (stream && priority)
+        *priority = stream->priority;
+    sim_queue_unlock();
+    return stream ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}

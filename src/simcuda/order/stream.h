@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_SIMCUDA_ORDER_STREAM_H
+#define AS_SIMCUDA_ORDER_STREAM_H
+
+// Streams, as event.c sees them: with the queue's lock held.
+
+#include "simcuda/order/entry.h"
+
+// How often in a row a query under `late` answers that work is not ready.
+enum { SIM_POLLS_MAX = 3 };
+
+struct sim_stream {
+    int device;
+    bool legacy;
+    bool blocking; // ordered against the legacy stream
+    bool destroyed;
+    unsigned flags;
+    int priority;
+    unsigned polls;
+    struct sim_entry *tail; // the last submitted, or NULL
+    struct sim_stream *next;
+};
+
+// NULL: no such stream.
+struct sim_stream *sim_stream_find(cudaStream_t handle);
+
+// Submits; the entry comes after `also_after`, too, which may be NULL. The caller
+// releases what is returned. NULL: no memory. The lock may have been let go of meanwhile.
+struct sim_entry *sim_stream_submit(struct sim_stream *stream, const struct sim_task *task,
+                                    struct sim_entry *also_after);
+
+// cudaErrorNotReady, or cudaSuccess with the entry done.
+cudaError_t sim_entry_poll(struct sim_entry *entry, unsigned *polls);
+
+#endif

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simcuda/order/queue.h"
+#include "simcuda/runtime/cost.h"
+#include "simcuda/runtime/kernel.h"
+#include "simcuda/runtime/memory.h"
+#include "simcuda/simcuda.h"
+
+// What a copy moves, and when the host may go on, is the table in NVIDIA's "API
+// synchronization behavior". Under `shapes` nothing is moved but between host addresses
+// and, so that a program that reads a flag or a loss goes on, small copies to the host.
+enum { SHAPES_READ_MAX = 4096 };
+
+struct copy {
+    char *to;
+    const char *from;
+    size_t to_pitch, from_pitch;
+    size_t width, rows;
+    void *staged; // the host bytes as they were at the call
+};
+
+struct sides {
+    struct sim_location to, from;
+};
+
+static bool on_host(enum sim_place place)
+{
+    return place != SIM_DEVICE && place != SIM_MANAGED;
+}
+
+static void run_copy(void *arg)
+{
+    const struct copy *copy = arg;
+
+    for (size_t row = 0; row < copy->rows; row++)
+        memmove(copy->to + row * copy->to_pitch, copy->from + row * copy->from_pitch,
+                copy->width);
+}
+
+static void destroy_copy(void *arg)
+{
+    struct copy *copy = arg;
+
+    free(copy->staged);
+    free(copy);
+}
+
+static size_t span(size_t pitch, size_t width, size_t rows)
+{
+    return rows ? (rows - 1) * pitch + width : 0;
+}
+
+// True if the kind of copy and the memory agree.
+static bool locate(const struct copy *copy, enum cudaMemcpyKind kind, struct sides *sides)
+{
+    sides->to = sim_memory_locate(copy->to);
+    sides->from = sim_memory_locate(copy->from);
+
+    const bool to_device = kind == cudaMemcpyHostToDevice ||
+                           kind == cudaMemcpyDeviceToDevice;
+    const bool from_device = kind == cudaMemcpyDeviceToHost ||
+                             kind == cudaMemcpyDeviceToDevice;
+
+    if ((unsigned)kind > cudaMemcpyDefault)
+        return false;
+    if ((to_device && sides->to.place == SIM_PAGEABLE) ||
+        (from_device && sides->from.place == SIM_PAGEABLE))
+        return false;
+    return (sides->to.place == SIM_PAGEABLE ||
+            span(copy->to_pitch, copy->width, copy->rows) <= sides->to.bytes_after) &&
+           (sides->from.place == SIM_PAGEABLE ||
+            span(copy->from_pitch, copy->width, copy->rows) <= sides->from.bytes_after);
+}
+
+// What the framework's host code copies between operators' bodies.
+static bool skipped(const struct sides *sides)
+{
+    if (!sim_in_host_pass())
+        return false;
+    if (sides->to.place == SIM_DEVICE)
+        return true;
+    if (sides->from.place == SIM_DEVICE)
+        sim_fail("operator %s: its host code reads a value from the device; it needs a "
+                 "body of its own",
+                 sim_host_pass_name());
+    return false;
+}
+
+static bool moves(const struct sides *sides, size_t bytes)
+{
+    if (sim_compute() == SIM_VALUES)
+        return true;
+    if (sides->to.place == SIM_DEVICE)
+        return false;
+    return sides->from.place != SIM_DEVICE || bytes <= SHAPES_READ_MAX;
+}
+
+static bool stage(struct copy *copy)
+{
+    copy->staged = malloc(copy->width * copy->rows + 1);
+    if (!copy->staged)
+        return false;
+    for (size_t row = 0; row < copy->rows; row++)
+        memcpy((char *)copy->staged + row * copy->width,
+               copy->from + row * copy->from_pitch, copy->width);
+    copy->from = copy->staged;
+    copy->from_pitch = copy->width;
+    return true;
+}
+
+static bool waits(const struct sides *sides, bool async)
+{
+    const bool to_host = on_host(sides->to.place), from_host = on_host(sides->from.place);
+
+    if (to_host && from_host)
+        return true;
+    if (async)
+        return sides->to.place == SIM_PAGEABLE;
+    return to_host || (from_host && sides->from.place != SIM_PAGEABLE);
+}
+
+static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
+                              cudaStream_t stream, bool async)
+{
+    const bool staged = sides->from.place == SIM_PAGEABLE && !on_host(sides->to.place);
+    const size_t bytes = copy->width * copy->rows;
+    const bool move = moves(sides, bytes);
+    cudaError_t error = cudaSuccess;
+
+    if (staged && !async)
+        error = sim_queue_synchronize(stream);
+    if (!error && staged && move && !stage(copy))
+        error = cudaErrorMemoryAllocation;
+    if (error) {
+        destroy_copy(copy);
+        return error;
+    }
+
+    const struct sim_task task = {
+        .name = "copy",
+        .run = move ? run_copy : NULL,
+        .destroy = destroy_copy,
+        .arg = copy,
+        .cost_ns = sim_cost_copy(sides->to.place == SIM_DEVICE,
+                                 sides->from.place == SIM_DEVICE, bytes),
+    };
+
+    return waits(sides, async) ? sim_queue_perform(stream, &task)
+                               : sim_queue_submit(stream, &task);
+}
+
+static cudaError_t copy_bytes(const struct copy *what, enum cudaMemcpyKind kind,
+                              cudaStream_t stream, bool async)
+{
+    struct sides sides;
+
+    if (!what->width || !what->rows)
+        return cudaSuccess;
+    if (!what->to || !what->from || !locate(what, kind, &sides))
+        return cudaErrorInvalidValue;
+    sim_device_activate();
+    if (skipped(&sides))
+        return cudaSuccess;
+
+    struct copy *copy = malloc(sizeof(*copy));
+
+    if (!copy)
+        return cudaErrorMemoryAllocation;
+    *copy = *what;
+    return queue_copy(copy, &sides, stream, async);
+}
+
+static struct copy flat(void *to, const void *from, size_t bytes)
+{
+    return (struct copy){to, from, bytes, bytes, bytes, 1, NULL};
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    SIM_ENTER();
+    const struct copy copy = flat(to, from, bytes);
+
+    return sim_error(copy_bytes(&copy, kind, NULL, false));
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                            enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    SIM_ENTER();
+    const struct copy copy = flat(to, from, bytes);
+
+    return sim_error(copy_bytes(&copy, kind, stream, true));
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream)
+{
+    SIM_ENTER();
+    const struct copy copy = flat(to, from, bytes);
+
+    if (!sim_device(to_device) || !sim_device(from_device))
+        return sim_error(cudaErrorInvalidDevice);
+    return sim_error(copy_bytes(&copy, cudaMemcpyDeviceToDevice, stream, true));
+}
+
+static cudaError_t copy_rows(const struct copy *copy, enum cudaMemcpyKind kind,
+                             cudaStream_t stream, bool async)
+{
+    if (copy->width > copy->to_pitch || copy->width > copy->from_pitch)
+        return cudaErrorInvalidPitchValue;
+    return copy_bytes(copy, kind, stream, async);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
+                              size_t from_pitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    SIM_ENTER();
+    const struct copy copy = {to, from, to_pitch, from_pitch, width, height, NULL};
+
+    return sim_error(copy_rows(&copy, kind, stream, true));
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                         size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+    SIM_ENTER();
+    const struct copy copy = {to, from, to_pitch, from_pitch, width, height, NULL};
+
+    return sim_error(copy_rows(&copy, kind, NULL, false));
+}
+
+struct fill {
+    void *to;
+    int value;
+    size_t bytes;
+};
+
+static void run_fill(void *arg)
+{
+    const struct fill *fill = arg;
+
+    memset(fill->to, fill->value, fill->bytes);
+}
+
+static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t stream,
+                              bool async)
+{
+    if (!bytes)
+        return cudaSuccess;
+
+    const struct sim_location location = sim_memory_locate(to);
+    const bool on_device = location.place == SIM_DEVICE;
+
+    if (location.place == SIM_PAGEABLE || bytes > location.bytes_after)
+        return cudaErrorInvalidValue;
+    sim_device_activate();
+    if (on_device && sim_in_host_pass())
+        return cudaSuccess;
+
+    struct fill *fill = malloc(sizeof(*fill));
+
+    if (!fill)
+        return cudaErrorMemoryAllocation;
+    *fill = (struct fill){to, value, bytes};
+
+    const struct sim_task task = {
+        .name = "memset",
+        .run = on_device && sim_compute() == SIM_SHAPES ? NULL : run_fill,
+        .destroy = free,
+        .arg = fill,
+        .cost_ns = sim_cost_fill(bytes),
+    };
+
+    return async || on_device ? sim_queue_submit(stream, &task)
+                              : sim_queue_perform(stream, &task);
+}
+
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    SIM_ENTER();
+    return sim_error(fill_bytes(to, value, bytes, NULL, false));
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    SIM_ENTER();
+    return sim_error(fill_bytes(to, value, bytes, stream, true));
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_SIMCUDA_RUNTIME_DEVICE_H
+#define AS_SIMCUDA_RUNTIME_DEVICE_H
+
+// The simulated devices and what every entry point of the runtime begins with.
+//
+// Nothing exists before the first call: no thread, no mapping. The settings are read
+// once, then.
+//
+// Thread-safety: every function may be called from any thread.
+
+#include <cuda_runtime_api.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/gpu.h"
+
+// Registers a thread that every kernel is said to use.
+enum { SIM_DEVICES_MAX = 16, SIM_KERNEL_REGISTERS = 32 };
+
+enum sim_order { SIM_EARLY, SIM_LATE };
+
+struct sim_device {
+    int index;
+    const struct as_gpu *gpu;
+    atomic_bool active; // has a context
+};
+
+// Begins an entry point named `function`: reads the settings at the first call of the
+// process, refuses a forked child, counts for fault injection. Not cudaSuccess: return
+// it; it is already recorded as the thread's last error.
+cudaError_t sim_enter(const char *function);
+
+#define SIM_ENTER()                                                                      \
+    do {                                                                                 \
+        cudaError_t refused_ = sim_enter(__func__);                                      \
+        if (refused_)                                                                    \
+            return refused_;                                                             \
+    } while (0)
+
+// Records the thread's last error, if it is one, and returns it.
+cudaError_t sim_error(cudaError_t error);
+
+int sim_device_count(void);
+struct sim_device *sim_device(int index); // NULL: no such device
+struct sim_device *sim_device_current(void);
+
+// The same, and the device has a context from now on.
+struct sim_device *sim_device_activate(void);
+
+enum sim_order sim_order(void);
+
+// For the simulated driver, which finds it by name.
+bool sim_context_active(int device);
+
+// An attribute by its number, which runtime and driver share. false: unknown.
+bool sim_device_attribute(const struct sim_device *device, int attribute, int *value);
+
+#endif

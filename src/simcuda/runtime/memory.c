@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simcuda/runtime/memory.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "simcuda/order/queue.h"
+#include "simcuda/runtime/ranges.h"
+#include "simcuda/simcuda.h"
+
+// What a driver maps at a time; sizes are rounded up to it.
+#define PAGE_BYTES ((size_t)2 << 20)
+
+// Addresses are not memory: with twice as many, a hole of the right size is found as
+// long as enough memory is free in all, as on a card that remaps pages.
+#define ARENA_FACTOR 2
+
+struct book {
+    pthread_mutex_t lock;
+    struct sim_ranges ranges;
+    char *arena;
+    size_t arena_bytes;
+};
+
+static struct book books[SIM_DEVICES_MAX] = {
+    [0 ... SIM_DEVICES_MAX - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER},
+};
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+// Called with the book's lock held.
+static bool reserve(struct book *book, const struct sim_device *device)
+{
+    if (book->arena)
+        return true;
+
+    const size_t bytes = round_up(device->gpu->total_bytes, PAGE_BYTES) * ARENA_FACTOR;
+    char *base = mmap(NULL, bytes + PAGE_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (base == MAP_FAILED)
+        return false;
+
+    char *arena = base + (PAGE_BYTES - (uintptr_t)base % PAGE_BYTES) % PAGE_BYTES;
+
+    // A forked child has no device, and a core file no use for its memory.
+    madvise(arena, bytes, MADV_DONTFORK);
+    madvise(arena, bytes, MADV_DONTDUMP);
+    if (!sim_ranges_add_free(&book->ranges, (uintptr_t)arena, bytes)) {
+        munmap(base, bytes + PAGE_BYTES);
+        return false;
+    }
+    book->arena_bytes = bytes;
+    // Readers do not lock: the size must be there first.
+    __atomic_store_n(&book->arena, arena, __ATOMIC_RELEASE);
+    return true;
+}
+
+void *sim_arena(int device, size_t *bytes)
+{
+    // Also a process that calls no CUDA may ask.
+    (void)sim_compute();
+    if (!sim_device(device))
+        return NULL;
+
+    struct book *book = &books[device];
+
+    pthread_mutex_lock(&book->lock);
+    const bool there = reserve(book, sim_device(device));
+    pthread_mutex_unlock(&book->lock);
+    if (bytes)
+        *bytes = there ? book->arena_bytes : 0;
+    return there ? book->arena : NULL;
+}
+
+// The device whose arena holds the address, or -1.
+static int device_of(const void *address)
+{
+    for (int i = 0; i < sim_device_count(); i++) {
+        const char *arena = __atomic_load_n(&books[i].arena, __ATOMIC_ACQUIRE);
+
+        if (arena && (uintptr_t)address - (uintptr_t)arena < books[i].arena_bytes)
+            return i;
+    }
+    return -1;
+}
+
+bool sim_is_device(const void *address)
+{
+    return device_of(address) >= 0;
+}
+
+static size_t usable_bytes(const struct sim_device *device)
+{
+    return device->gpu->total_bytes - device->gpu->context_bytes;
+}
+
+cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t bytes)
+{
+    struct book *book = &books[device->index];
+    const size_t whole = round_up(bytes, PAGE_BYTES);
+    struct sim_range *range = NULL;
+
+    if (whole < bytes)
+        return cudaErrorMemoryAllocation;
+    pthread_mutex_lock(&book->lock);
+    if (reserve(book, device) && whole <= usable_bytes(device) - book->ranges.used_bytes)
+        range = sim_ranges_take(&book->ranges, whole);
+    if (range) {
+        range->asked_bytes = bytes;
+        *address = (void *)range->start; // NOLINT(performance-no-int-to-ptr)
+    }
+    pthread_mutex_unlock(&book->lock);
+    return range ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t sim_memory_give(void *address)
+{
+    const int device = device_of(address);
+
+    if (device < 0)
+        return cudaErrorInvalidValue;
+
+    struct book *book = &books[device];
+
+    pthread_mutex_lock(&book->lock);
+    struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
+    const bool ours = range && range->start == (uintptr_t)address;
+
+    if (ours) {
+        madvise(address, range->bytes, MADV_DONTNEED);
+        sim_ranges_give(&book->ranges, range);
+    }
+    pthread_mutex_unlock(&book->lock);
+    return ours ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+// Device memory only; false: elsewhere.
+static bool locate_device(const void *address, struct sim_location *location)
+{
+    const int device = device_of(address);
+
+    if (device < 0)
+        return false;
+    *location = (struct sim_location){.place = SIM_DEVICE, .device = device};
+
+    struct book *book = &books[device];
+
+    pthread_mutex_lock(&book->lock);
+    const struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
+
+    if (range)
+        location->bytes_after = range->bytes - ((uintptr_t)address - range->start);
+    pthread_mutex_unlock(&book->lock);
+    return true;
+}
+
+// Pinned, registered and managed memory.
+static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_ranges host_ranges;
+
+struct sim_location sim_memory_locate(const void *address)
+{
+    struct sim_location location = {.place = SIM_PAGEABLE};
+
+    if (locate_device(address, &location))
+        return location;
+    pthread_mutex_lock(&host_lock);
+    const struct sim_range *range = sim_ranges_find(&host_ranges, (uintptr_t)address);
+
+    if (range) {
+        location.place = (enum sim_place)range->kind;
+        location.bytes_after = range->bytes - ((uintptr_t)address - range->start);
+    }
+    pthread_mutex_unlock(&host_lock);
+    return location;
+}
+
+static cudaError_t host_take(void **address, size_t bytes, enum sim_place place)
+{
+    if (!address)
+        return cudaErrorInvalidValue;
+    *address = NULL;
+    if (!bytes)
+        return cudaSuccess;
+
+    const size_t whole = round_up(bytes, 4096);
+    void *memory = whole < bytes ? MAP_FAILED
+                                 : mmap(NULL, whole, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return cudaErrorMemoryAllocation;
+    pthread_mutex_lock(&host_lock);
+    struct sim_range *range = sim_ranges_insert(&host_ranges, (uintptr_t)memory, whole);
+
+    if (range)
+        range->kind = place;
+    pthread_mutex_unlock(&host_lock);
+    if (!range) {
+        munmap(memory, whole);
+        return cudaErrorMemoryAllocation;
+    }
+    *address = memory;
+    return cudaSuccess;
+}
+
+// Takes an entry of the kind, starting at the address, out of the table; its size, or 0.
+static size_t host_remove(const void *address, enum sim_place place)
+{
+    size_t bytes = 0;
+
+    pthread_mutex_lock(&host_lock);
+    struct sim_range *range = sim_ranges_find(&host_ranges, (uintptr_t)address);
+
+    if (range && range->start == (uintptr_t)address && range->kind == place) {
+        bytes = range->bytes;
+        sim_ranges_remove(&host_ranges, range);
+    }
+    pthread_mutex_unlock(&host_lock);
+    return bytes;
+}
+
+cudaError_t cudaMalloc(void **address, size_t bytes)
+{
+    SIM_ENTER();
+    if (!address)
+        return sim_error(cudaErrorInvalidValue);
+    *address = NULL;
+    struct sim_device *device = sim_device_activate();
+
+    return bytes ? sim_error(sim_memory_take(device, address, bytes)) : cudaSuccess;
+}
+
+cudaError_t cudaFree(void *address)
+{
+    SIM_ENTER();
+    sim_device_activate();
+    if (!address)
+        return cudaSuccess;
+
+    const struct sim_location location = sim_memory_locate(address);
+    const int device =
+        location.place == SIM_DEVICE ? location.device : sim_device_current()->index;
+    cudaError_t error = sim_queue_synchronize_device(device);
+
+    if (error)
+        return sim_error(error);
+    if (location.place == SIM_MANAGED) {
+        const size_t bytes = host_remove(address, SIM_MANAGED);
+
+        if (!bytes)
+            return sim_error(cudaErrorInvalidValue);
+        munmap(address, bytes);
+        return cudaSuccess;
+    }
+    return sim_error(sim_memory_give(address));
+}
+
+cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
+{
+    SIM_ENTER();
+    int device;
+
+    if (!address)
+        return sim_error(cudaErrorInvalidValue);
+    *address = NULL;
+
+    cudaError_t error = sim_stream_get(stream, &device, NULL, NULL);
+
+    if (error || !bytes)
+        return sim_error(error ? error : cudaErrorInvalidValue);
+    sim_device_activate();
+    error = sim_memory_take(sim_device(device), address, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        // The pool waits for frees that are still queued before it gives up.
+        error = sim_queue_synchronize_device(device);
+        if (!error)
+            error = sim_memory_take(sim_device(device), address, bytes);
+    }
+    return sim_error(error);
+}
+
+static void give_queued(void *address)
+{
+    if (sim_memory_give(address))
+        sim_fail("cudaFreeAsync: %p was freed before its turn on the stream", address);
+}
+
+cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
+{
+    SIM_ENTER();
+    if (!address)
+        return cudaSuccess;
+
+    const struct sim_location location = sim_memory_locate(address);
+
+    if (location.place != SIM_DEVICE || !location.bytes_after)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_queue_submit(stream, &(struct sim_task){
+                                                  .name = "cudaFreeAsync",
+                                                  .run = give_queued,
+                                                  .arg = address,
+                                              }));
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    SIM_ENTER();
+    const struct sim_device *device = sim_device_activate();
+    struct book *book = &books[device->index];
+
+    if (!free_bytes || !total_bytes)
+        return sim_error(cudaErrorInvalidValue);
+    pthread_mutex_lock(&book->lock);
+    *free_bytes = usable_bytes(device) - book->ranges.used_bytes;
+    pthread_mutex_unlock(&book->lock);
+    *total_bytes = device->gpu->total_bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
+{
+    SIM_ENTER();
+    const unsigned known =
+        cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+
+    if (flags & ~known)
+        return sim_error(cudaErrorInvalidValue);
+    sim_device_activate();
+    return sim_error(host_take(address, bytes, SIM_PINNED));
+}
+
+cudaError_t cudaMallocHost(void **address, size_t bytes)
+{
+    SIM_ENTER();
+    sim_device_activate();
+    return sim_error(host_take(address, bytes, SIM_PINNED));
+}
+
+cudaError_t cudaFreeHost(void *address)
+{
+    SIM_ENTER();
+    if (!address)
+        return cudaSuccess;
+    if (sim_memory_locate(address).place != SIM_PINNED)
+        return sim_error(cudaErrorInvalidValue);
+
+    // A queued copy may still read or write it; the real call waits, too.
+    cudaError_t error = sim_queue_synchronize_all();
+    const size_t bytes = error ? 0 : host_remove(address, SIM_PINNED);
+
+    if (!bytes)
+        return sim_error(error ? error : cudaErrorInvalidValue);
+    munmap(address, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
+{
+    SIM_ENTER();
+    (void)flags;
+    if (!address || !bytes || sim_is_device(address))
+        return sim_error(cudaErrorInvalidValue);
+    sim_device_activate();
+    pthread_mutex_lock(&host_lock);
+    struct sim_range *range =
+        sim_ranges_insert(&host_ranges, (uintptr_t)address, bytes);
+
+    if (range)
+        range->kind = SIM_REGISTERED;
+    pthread_mutex_unlock(&host_lock);
+    return sim_error(range ? cudaSuccess : cudaErrorHostMemoryAlreadyRegistered);
+}
+
+cudaError_t cudaHostUnregister(void *address)
+{
+    SIM_ENTER();
+    if (sim_memory_locate(address).place != SIM_REGISTERED)
+        return sim_error(cudaErrorHostMemoryNotRegistered);
+
+    cudaError_t error = sim_queue_synchronize_all();
+
+    if (error)
+        return sim_error(error);
+    return sim_error(host_remove(address, SIM_REGISTERED)
+                         ? cudaSuccess
+                         : cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device, void *address, unsigned int flags)
+{
+    SIM_ENTER();
+    const enum sim_place place = sim_memory_locate(address).place;
+
+    if (!device || flags || (place != SIM_PINNED && place != SIM_REGISTERED))
+        return sim_error(cudaErrorInvalidValue);
+    *device = address;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocManaged(void **address, size_t bytes, unsigned int flags)
+{
+    SIM_ENTER();
+    if (!bytes || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+        return sim_error(cudaErrorInvalidValue);
+    sim_device_activate();
+    return sim_error(host_take(address, bytes, SIM_MANAGED));
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+                                     const void *address)
+{
+    SIM_ENTER();
+    static const enum cudaMemoryType types[] = {
+        [SIM_PAGEABLE] = cudaMemoryTypeUnregistered, [SIM_PINNED] = cudaMemoryTypeHost,
+        [SIM_REGISTERED] = cudaMemoryTypeHost,       [SIM_MANAGED] = cudaMemoryTypeManaged,
+        [SIM_DEVICE] = cudaMemoryTypeDevice,
+    };
+
+    if (!attributes)
+        return sim_error(cudaErrorInvalidValue);
+
+    const struct sim_location location = sim_memory_locate(address);
+    void *pointer = (void *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr)
+
+    memset(attributes, 0, sizeof(*attributes));
+    if (location.place == SIM_PAGEABLE ||
+        (location.place == SIM_DEVICE && !location.bytes_after)) {
+        attributes->type = cudaMemoryTypeUnregistered;
+        attributes->device = cudaInvalidDeviceId;
+        attributes->hostPointer = location.place == SIM_DEVICE ? NULL : pointer;
+        return cudaSuccess;
+    }
+    attributes->type = types[location.place];
+    attributes->device =
+        location.place == SIM_DEVICE ? location.device : sim_device_current()->index;
+    attributes->devicePointer = pointer;
+    attributes->hostPointer = location.place == SIM_DEVICE ? NULL : pointer;
+    return cudaSuccess;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_SIMCUDA_RUNTIME_MEMORY_H
+#define AS_SIMCUDA_RUNTIME_MEMORY_H
+
+// The books of device, pinned and managed memory.
+//
+// Thread-safety: every function may be called from any thread.
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "simcuda/runtime/device.h"
+
+enum sim_place { SIM_PAGEABLE, SIM_PINNED, SIM_REGISTERED, SIM_MANAGED, SIM_DEVICE };
+
+struct sim_location {
+    enum sim_place place;
+    int device;          // of device memory
+    size_t bytes_after;  // from the address to the end of its allocation
+};
+
+// What lies at the address. Device memory that is not allocated is SIM_DEVICE with
+// bytes_after 0.
+struct sim_location sim_memory_locate(const void *address);
+
+// Device memory in whole 2 MiB pages. cudaErrorMemoryAllocation when the card is full.
+cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t bytes);
+
+// cudaErrorInvalidValue when it is not the start of an allocation.
+cudaError_t sim_memory_give(void *address);
+
+#endif

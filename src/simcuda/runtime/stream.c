@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include "simcuda/order/queue.h"
+#include "simcuda/runtime/cost.h"
+#include "simcuda/runtime/device.h"
+#include "simcuda/simcuda.h"
+
+// Lower is more urgent, as on every card since Volta.
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+
+static cudaError_t create_stream(cudaStream_t *stream, unsigned flags, int priority)
+{
+    if (!stream || flags & ~(unsigned)cudaStreamNonBlocking)
+        return cudaErrorInvalidValue;
+    if (priority > LEAST_PRIORITY)
+        priority = LEAST_PRIORITY;
+    if (priority < GREATEST_PRIORITY)
+        priority = GREATEST_PRIORITY;
+    return sim_stream_create(sim_device_activate()->index, flags, priority, stream);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    SIM_ENTER();
+    return sim_error(create_stream(stream, cudaStreamDefault, LEAST_PRIORITY));
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+    SIM_ENTER();
+    return sim_error(create_stream(stream, flags, LEAST_PRIORITY));
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags,
+                                         int priority)
+{
+    SIM_ENTER();
+    return sim_error(create_stream(stream, flags, priority));
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    SIM_ENTER();
+    return sim_error(sim_stream_destroy(stream));
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
+    SIM_ENTER();
+    if (!priority)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_stream_get(stream, NULL, NULL, priority));
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags)
+{
+    SIM_ENTER();
+    if (!flags)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_stream_get(stream, NULL, flags, NULL));
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    SIM_ENTER();
+    if (!device)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_stream_get(stream, device, NULL, NULL));
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    SIM_ENTER();
+    if (least)
+        *least = LEAST_PRIORITY;
+    if (greatest)
+        *greatest = GREATEST_PRIORITY;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    SIM_ENTER();
+    sim_device_activate();
+    return sim_error(sim_queue_synchronize(stream));
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    SIM_ENTER();
+    sim_device_activate();
+    return sim_error(sim_queue_query(stream));
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    SIM_ENTER();
+    return sim_error(sim_queue_synchronize_device(sim_device_activate()->index));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+{
+    SIM_ENTER();
+    if (flags & ~(unsigned)cudaEventWaitExternal)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_event_wait(event, stream));
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
+    SIM_ENTER();
+    const unsigned known =
+        cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
+
+    if (!event || flags & ~known)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_event_create(sim_device_activate()->index, flags, event));
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    SIM_ENTER();
+    if (!event)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_event_create(sim_device_activate()->index, 0, event));
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    SIM_ENTER();
+    return sim_error(sim_event_destroy(event));
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    SIM_ENTER();
+    return sim_error(sim_event_record(event, stream));
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+                                     unsigned int flags)
+{
+    SIM_ENTER();
+    if (flags & ~(unsigned)cudaEventRecordExternal)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_event_record(event, stream));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    SIM_ENTER();
+    return sim_error(sim_event_synchronize(event));
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    SIM_ENTER();
+    return sim_error(sim_event_query(event));
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    SIM_ENTER();
+    uint64_t ns = 0;
+
+    if (!ms)
+        return sim_error(cudaErrorInvalidValue);
+
+    const cudaError_t error = sim_event_elapsed(from, to, &ns);
+
+    // Events of two streams may have passed in the other order.
+    if (!error)
+        *ms = (float)(int64_t)ns / 1e6f;
+    return sim_error(error);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *arg)
+{
+    SIM_ENTER();
+    if (!function)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(sim_queue_submit(stream, &(struct sim_task){
+                                                  .name = "host function",
+                                                  .run = function,
+                                                  .arg = arg,
+                                                  .calls_user = true,
+                                              }));
+}
+
+struct callback {
+    cudaStream_t stream;
+    cudaStreamCallback_t function;
+    void *arg;
+};
+
+static void run_callback(void *arg)
+{
+    const struct callback *callback = arg;
+
+    callback->function(callback->stream, cudaSuccess, callback->arg);
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function,
+                                  void *arg, unsigned int flags)
+{
+    SIM_ENTER();
+    if (!function || flags)
+        return sim_error(cudaErrorInvalidValue);
+
+    struct callback *callback = malloc(sizeof(*callback));
+
+    if (!callback)
+        return sim_error(cudaErrorMemoryAllocation);
+    *callback = (struct callback){stream, function, arg};
+    return sim_error(sim_queue_submit(stream, &(struct sim_task){
+                                                  .name = "stream callback",
+                                                  .run = run_callback,
+                                                  .destroy = free,
+                                                  .arg = callback,
+                                                  .calls_user = true,
+                                              }));
+}
+
+int sim_submit(void *stream, const struct sim_work *work,
+               const struct sim_access *accesses, size_t count)
+{
+    const cudaError_t refused = sim_enter("sim_submit");
+    size_t bytes = 0;
+
+    if (refused)
+        return (int)refused;
+    for (size_t i = 0; i < count; i++)
+        bytes += accesses[i].bytes;
+    return (int)sim_error(sim_queue_submit(stream, &(struct sim_task){
+                                                       .name = work->name,
+                                                       .run = work->run,
+                                                       .destroy = work->destroy,
+                                                       .arg = work->arg,
+                                                       .cost_ns = sim_cost_access(bytes),
+                                                   }));
+}
+
+int sim_drain(void *stream)
+{
+    return (int)cudaStreamSynchronize(stream);
+}
+
+// No graphs yet: nothing captures, and what would begin a capture is in the table of
+// missing functions.
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    SIM_ENTER();
+    (void)stream;
+    if (!status)
+        return sim_error(cudaErrorInvalidValue);
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
+                                     enum cudaStreamCaptureStatus *status,
+                                     unsigned long long *id, cudaGraph_t *graph,
+                                     const cudaGraphNode_t **dependencies,
+                                     const cudaGraphEdgeData **edges, size_t *count)
+{
+    (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
+    return cudaStreamIsCapturing(stream, status);
+}
+
+static __thread enum cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    SIM_ENTER();
+    if (!mode || (unsigned)*mode > cudaStreamCaptureModeRelaxed)
+        return sim_error(cudaErrorInvalidValue);
+
+    const enum cudaStreamCaptureMode before = capture_mode;
+
+    capture_mode = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
