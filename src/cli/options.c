@@ -128,6 +128,8 @@ static const struct verb verbs[] = {
 static error_t take(int key, char *arg, struct argp_state *state)
 {
     struct as_options *const options = state->input;
+    const int understood = options->understood;
+    options->understood = state->next;
     switch (key) {
     case KEY_GPU:
         options->gpu = arg;
@@ -158,6 +160,7 @@ static error_t take(int key, char *arg, struct argp_state *state)
         state->next = state->argc;
         return 0;
     default:
+        options->understood = understood;
         return ARGP_ERR_UNKNOWN;
     }
 }
@@ -196,20 +199,14 @@ static int explain(const struct verb *verb, const char *given)
                     nearest ? nearest : "", nearest ? "? " : "", verb->name);
 }
 
-// argp tells where it stopped: behind the option, or behind what it took for its value.
-static const char *find_culprit(char **argv, int next)
-{
-    const int last = next > 1 ? next - 1 : 1;
-    return last > 1 && argv[last][0] != '-' ? argv[last - 1] : argv[last];
-}
-
 int as_options_parse(struct as_options *options, const char *verb_name, int argc,
                      char **argv)
 {
     static char *nothing[] = {NULL};
     const struct verb *const verb = find_verb(verb_name);
 
-    *options = (struct as_options){.verb = verb->name, .program = nothing};
+    *options =
+        (struct as_options){.verb = verb->name, .program = nothing, .understood = 1};
     const struct argp argp = {.options = verb->options,
                               .parser = take,
                               .args_doc = verb->args_doc,
@@ -218,11 +215,10 @@ int as_options_parse(struct as_options *options, const char *verb_name, int argc
     (void)snprintf(name, sizeof(name), "actswap %s", verb->name);
     argv[0] = name; // argp shows it in the usage line
 
-    int next = argc;
     // Errors are silent there and explained here; argp's own --help would be silent too.
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, &next,
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
                    options))
-        return explain(verb, find_culprit(argv, next));
+        return explain(verb, argv[options->understood]);
     if (options->help) {
         argp_help(&argp, stdout, ARGP_HELP_STD_HELP, name);
         exit(0);

@@ -16,6 +16,7 @@ struct as_options {
     bool force; // -f: the folder may exist
     bool ascii;
     bool help;
+    int understood; // the first argument that is not, where parsing fails
     char **program; // what follows the options, NULL-terminated, may be empty
 };
 

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Side by side: from reports written by hand, and from real runs of the example."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import TOP, Command, errors
+
+GIB = 1 << 30
+
+# A GPT of two blocks: seconds a run on two cores.
+SMALL = ["--layers", "2", "--hidden", "64", "--heads", "2", "--steps", "3"]
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    """A report as docs/report.md describes it; "a.b" names a nested field."""
+    whole: dict[str, Any] = {
+        "schema": "actswap.report/1",
+        "complete": True,
+        "ended": "exit",
+        "run": {"settings": {"policy": "off"}},
+        "device": {
+            "name": "NVIDIA H100 80GB HBM3",
+            "total_bytes": 80 * GIB,
+            "simulated": True,
+            "compute": "values",
+        },
+        "steps": {
+            "count": 2,
+            "after_forward_bytes": [3 * GIB, 4 * GIB],
+            "loss_bits": [["0x3f800000"], ["0x3f000000"]],
+            "gradient_digest": ["0x1", "0x2"],
+        },
+        "peak": {
+            "bytes": 5 * GIB,
+            "reserved_bytes": 6 * GIB,
+            "step": 1,
+            "phase": "backward",
+            "by_category": [
+                {"category": "activation", "bytes": 4 * GIB},
+                {"category": "parameter", "bytes": GIB},
+            ],
+        },
+        "moves": {"out_bytes": 0, "in_bytes": 0, "released_bytes": 0},
+    }
+    for name, value in changes.items():
+        place = whole
+        *parents, last = name.split("__")
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    return whole
+
+
+def write(actswap: Command, name: str, content: Any) -> str:
+    folder = actswap.folder / name
+    folder.mkdir()
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / "rank0.json").write_text(text)
+    return name
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The table's cells by label."""
+    table = {}
+    for line in text.splitlines():
+        label, *cells = [part.strip() for part in line.split("   ") if part.strip()] or [
+            ""
+        ]
+        table[label] = cells
+    return table
+
+
+def test_equal_reports_are_identical(actswap: Command) -> None:
+    off = write(actswap, "a", report())
+    offload = write(
+        actswap,
+        "b",
+        report(
+            run__settings__policy="offload",
+            peak__bytes=2 * GIB,
+            moves__out_bytes=4 * GIB,
+            moves__in_bytes=3 * GIB,
+            moves__released_bytes=2 * GIB,
+            moves__pinned_peak_bytes=GIB,
+        ),
+    )
+
+    result = actswap("compare", "--ascii", off, offload)
+
+    table = rows(result.stdout)
+    assert table["result"] == ["ok", "ok"]
+    assert table["after forward"] == ["4.0 GiB", "4.0 GiB"]
+    assert table["peak on device"] == ["5.0 GiB", "2.0 GiB"]
+    assert table["reserved"] == ["6.0 GiB", "6.0 GiB"]
+    assert table["released a step"] == ["0 B", "1.0 GiB"]
+    assert table["out a step"] == ["0 B", "2.0 GiB"]
+    assert table["in a step"] == ["0 B", "1.5 GiB"]
+    assert table["pinned host memory"] == ["0 B", "1.0 GiB"]
+    assert table["losses"] == ["reference", "identical"]
+    assert table["gradients"] == ["reference", "identical"]
+    assert "at the peak of off, 5.0 GiB in step 2, backward:" in result.stdout
+    assert "simulated, not measured" in result.stdout
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "field, values, row",
+    [
+        ("steps__loss_bits", [["0x3f800000"], ["0x3f000001"]], "losses"),
+        ("steps__loss_bits", [["0x3f800000"], None], "losses"),
+        ("steps__loss_bits", [["0x3f800000"], [None]], "losses"),
+        ("steps__loss_bits", [["0x3f800000"]], "losses"),
+        ("steps__gradient_digest", ["0x1", "0x3"], "gradients"),
+        ("steps__gradient_digest", ["0x1", None], "gradients"),
+    ],
+)
+def test_first_differing_step_is_named(
+    actswap: Command, field: str, values: list[Any], row: str
+) -> None:
+    off = write(actswap, "a", report())
+    other = write(actswap, "b", report(**{field: values}))
+
+    result = actswap("compare", "--ascii", off, other)
+
+    assert rows(result.stdout)[row] == ["reference", "differ from step 2"]
+    assert result.returncode == 1
+
+
+def test_out_of_memory_is_a_result(actswap: Command) -> None:
+    off = write(actswap, "a", report(ended="oom", steps__count=0))
+    offload = write(actswap, "b", report())
+
+    result = actswap("compare", "--ascii", off, offload)
+
+    table = rows(result.stdout)
+    assert table["result"] == ["OOM in step 1", "ok"]
+    assert table["losses"] == ["-", "reference"]
+    assert result.returncode == 0
+
+
+def test_report_that_was_cut_off_is_trouble(actswap: Command) -> None:
+    off = write(actswap, "a", report(complete=False, ended="running"))
+
+    result = actswap("compare", "--ascii", off)
+
+    assert rows(result.stdout)["result"] == ["cut off"]
+    assert result.returncode == 2
+
+
+def test_shapes_have_no_losses_to_compare(actswap: Command) -> None:
+    changed = {"device__compute": "shapes", "steps__loss_bits": [["0x0"], ["0x0"]]}
+    off = write(actswap, "a", report(**changed))
+    offload = write(actswap, "b", report(**changed))
+
+    result = actswap("compare", "--ascii", off, offload)
+
+    assert rows(result.stdout)["losses"] == ["not computed", "not computed"]
+    assert rows(result.stdout)["gradients"] == ["not computed", "not computed"]
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (
+            "nonsense",
+            "cannot read the report a/rank0.json: '[' or '{' expected near 'nonsense'",
+        ),
+        (
+            {"schema": "actswap.report/2"},
+            "a/rank0.json is not a report this version reads: schema actswap.report/2, "
+            "expected actswap.report/1",
+        ),
+        (
+            [],
+            "a/rank0.json is not a report this version reads: schema missing, "
+            "expected actswap.report/1",
+        ),
+    ],
+)
+def test_unreadable_report_is_one_line(
+    actswap: Command, content: Any, message: str
+) -> None:
+    write(actswap, "a", content)
+
+    result = actswap("compare", "a")
+
+    assert (result.stdout, result.stderr) == ("", f"actswap: error: {message}\n")
+    assert result.returncode == 2
+
+
+def test_folder_without_a_report_is_one_line(actswap: Command) -> None:
+    (actswap.folder / "a").mkdir()
+
+    result = actswap("compare", "a")
+
+    assert result.stderr == "actswap: error: no report (*.json) in a\n"
+    assert result.returncode == 2
+
+
+@pytest.mark.skipif(
+    Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists(),
+    reason="this machine has a GPU",
+)
+def test_without_a_gpu_the_way_out_is_named(actswap: Command) -> None:
+    result = actswap("compare", "true")
+
+    assert result.stderr == (
+        "actswap: error: no NVIDIA GPU here: add --gpu h100-80gb to simulate one\n"
+    )
+    assert result.returncode == 2
+
+
+def test_program_without_cuda_ends_the_comparison(actswap: Command, python: str) -> None:
+    script = actswap.script("train.py", "print(1)\nraise SystemExit(3)\n")
+
+    result = actswap("compare", "--gpu", "h100-80gb", "-o", "all", "--", python, script)
+
+    assert errors(result) == [
+        "actswap: error: train.py ended with status 3 before it used CUDA; "
+        "its own message is in all/off.log"
+    ]
+    assert (actswap.folder / "all" / "off.log").read_text() == "1\n"
+    assert not (actswap.folder / "all" / "offload.log").exists()
+    assert result.returncode == 2
+
+
+def test_example_is_identical_under_every_policy(actswap: Command, python: str) -> None:
+    example = str(TOP / "examples" / "train_gpt.py")
+
+    result = actswap(
+        "compare", "--gpu", "h100-80gb", "--ascii", "-o", "all", "--",
+        python, example, *SMALL
+    )  # fmt: skip
+
+    table = rows(result.stdout)
+    assert table["result"] == ["ok", "ok", "ok"], result.stderr
+    assert table["losses"] == ["reference", "identical", "identical"]
+    assert table["gradients"] == ["reference", "identical", "identical"]
+    assert table["released a step"][0] == "0 B"
+    assert table["released a step"][1] != "0 B"
+    off, offload, recompute = (
+        json.loads((actswap.folder / "all" / policy / "rank0.json").read_text())
+        for policy in ("off", "offload", "recompute")
+    )
+    for other in (offload, recompute):
+        ours = max(other["steps"]["after_forward_bytes"])
+        assert ours < max(off["steps"]["after_forward_bytes"])
+    assert result.returncode == 0
