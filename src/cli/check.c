@@ -16,11 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    MESSAGE_BYTES = 1024,
-    LIST_BYTES = 1024,
-    NAMES_MAX = 256
-};
+enum { MESSAGE_BYTES = 1024, LIST_BYTES = 1024, NAMES_MAX = 256 };
 
 static bool is_file(const char *path)
 {

@@ -14,10 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    ANSWER_BYTES = 256,
-    FLAGS_MAX = 8
-};
+enum { ANSWER_BYTES = 256, FLAGS_MAX = 8 };
 
 // Asks as the script would: its own folder comes first on sys.path. version.py is a few
 // assignments; importing torch itself would take seconds.

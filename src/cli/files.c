@@ -16,9 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    PRELOAD_BYTES = 64 * 1024
-};
+enum { PRELOAD_BYTES = 64 * 1024 };
 
 #define REINSTALL "install actswap again (scripts/setup)"
 

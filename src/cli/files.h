@@ -7,10 +7,7 @@
 #include <stddef.h>
 
 // What a program needs: the watching library alone, or the simulated GPU as well.
-enum as_stack {
-    AS_STACK_REAL,
-    AS_STACK_SIMULATED
-};
+enum as_stack { AS_STACK_REAL, AS_STACK_SIMULATED };
 
 // Checks that every file that was installed is there, readable and of its size, then puts
 // the stack's libraries at the head of LD_PRELOAD; what the user had there stays behind

@@ -13,9 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    NAMES_TRIED = 1000
-};
+enum { NAMES_TRIED = 1000 };
 
 static int cannot_write(const char *path)
 {

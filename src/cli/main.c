@@ -24,9 +24,7 @@ static const struct verb verbs[] = {
     {"help", as_verb_help, "this text; help env: settings; help policies; help gpus"},
 };
 
-enum {
-    VERBS = sizeof(verbs) / sizeof(verbs[0])
-};
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
 static void print_help(FILE *out)
 {

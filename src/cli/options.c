@@ -10,17 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    KEY_GPU = 256,
-    KEY_COMPUTE,
-    KEY_ORDER,
-    KEY_ASCII,
-    KEY_HELP
-};
+enum { KEY_GPU = 256, KEY_COMPUTE, KEY_ORDER, KEY_ASCII, KEY_HELP };
 
-enum {
-    OPTIONS_MAX = 12
-};
+enum { OPTIONS_MAX = 12 };
 
 struct verb {
     const char *name;

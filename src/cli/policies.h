@@ -8,9 +8,7 @@
 
 #include <stddef.h>
 
-enum {
-    AS_POLICIES_MAX = 8
-};
+enum { AS_POLICIES_MAX = 8 };
 
 struct as_policies {
     char *text; // owned; the names point into it

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum {
-    NAME_WIDTH = 12
-};
+enum { NAME_WIDTH = 12 };
 
 static void draw(void *context, int seconds)
 {

@@ -9,10 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    AS_RESULT_CATEGORIES = 12,
-    AS_RESULT_NAME_BYTES = 48
-};
+enum { AS_RESULT_CATEGORIES = 12, AS_RESULT_NAME_BYTES = 48 };
 
 enum as_outcome {
     AS_OUTCOME_NONE, // no readable report

@@ -8,10 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum list {
-    LOSSES,
-    GRADIENTS
-};
+enum list { LOSSES, GRADIENTS };
 
 static char **texts_of(const struct as_result *result, enum list list, size_t *count)
 {

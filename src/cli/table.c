@@ -8,9 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    GAP = 3
-};
+enum { GAP = 3 };
 
 static const char *const colours[] = {
     [AS_TONE_PLAIN] = "",

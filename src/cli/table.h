@@ -8,18 +8,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum {
-    AS_TABLE_COLUMNS = 16,
-    AS_TABLE_ROWS = 24,
-    AS_TABLE_CELL_BYTES = 48
-};
+enum { AS_TABLE_COLUMNS = 16, AS_TABLE_ROWS = 24, AS_TABLE_CELL_BYTES = 48 };
 
-enum as_tone {
-    AS_TONE_PLAIN,
-    AS_TONE_GOOD,
-    AS_TONE_BAD,
-    AS_TONE_FAINT
-};
+enum as_tone { AS_TONE_PLAIN, AS_TONE_GOOD, AS_TONE_BAD, AS_TONE_FAINT };
 
 struct as_cell {
     char text[AS_TABLE_CELL_BYTES];
