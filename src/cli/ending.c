@@ -146,6 +146,13 @@ static bool explain_pytorch(const char *path, char *const program[])
     return false;
 }
 
+// One line is enough, and it is the library's own.
+static bool has_explained_itself(int status)
+{
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    return code == AS_STATUS_SIM_FAILED || code == AS_STATUS_BAD_SETTING;
+}
+
 int as_ending_explain(const char *path, char *const program[], int status,
                       const char *log)
 {
@@ -153,7 +160,7 @@ int as_ending_explain(const char *path, char *const program[], int status,
     const int code = !failed               ? AS_EXIT_FAILED
                      : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
                                            : WEXITSTATUS(status);
-    if (code == AS_STATUS_SIM_FAILED || code == AS_STATUS_BAD_SETTING)
+    if (has_explained_itself(status) && !log)
         return code;
     if (explain_pytorch(path, program))
         return code;
@@ -173,6 +180,8 @@ int as_ending_explain(const char *path, char *const program[], int status,
 void as_ending_failed(char *const program[], int status, const char *log,
                       const char *report)
 {
+    if (has_explained_itself(status) && !log)
+        return;
     char how[64];
     as_launch_describe(status, how, sizeof(how));
     (void)as_error(
