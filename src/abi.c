@@ -194,8 +194,8 @@ static void keep_after_forward(struct as_engine *engine)
 AS_EXPORT int actswap_mark(enum actswap_moment moment)
 {
     static const enum as_phase phases[] = {
-        [ACTSWAP_FORWARD] = AS_PHASE_FORWARD,     [ACTSWAP_BACKWARD] = AS_PHASE_BACKWARD,
-        [ACTSWAP_BACKWARD_END] = AS_PHASE_OTHER,  [ACTSWAP_OPTIMIZER] = AS_PHASE_OPTIMIZER,
+        [ACTSWAP_FORWARD] = AS_PHASE_FORWARD,    [ACTSWAP_BACKWARD] = AS_PHASE_BACKWARD,
+        [ACTSWAP_BACKWARD_END] = AS_PHASE_OTHER, [ACTSWAP_OPTIMIZER] = AS_PHASE_OPTIMIZER,
         [ACTSWAP_STEP] = AS_PHASE_OTHER,
     };
     struct as_engine *engine = as_engine_get();
@@ -220,8 +220,7 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
 
 // --- What only the framework knows
 
-AS_EXPORT int actswap_tag(int device, const void *address,
-                          enum actswap_category category)
+AS_EXPORT int actswap_tag(int device, const void *address, enum actswap_category category)
 {
     struct as_engine *engine = as_engine_get();
 

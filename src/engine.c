@@ -169,8 +169,7 @@ struct as_engine *as_engine_get(void)
 {
     if (atomic_load_explicit(&left_alone, memory_order_relaxed))
         return NULL;
-    struct as_engine *engine =
-        atomic_load_explicit(&the_engine, memory_order_acquire);
+    struct as_engine *engine = atomic_load_explicit(&the_engine, memory_order_acquire);
     return engine ? engine : come_to_life();
 }
 
@@ -220,7 +219,9 @@ static struct as_facts gather(struct as_engine *engine,
         .compute = engine->compute,
         .source = source_of(engine),
         .complete = complete,
-        .ended = oom ? "oom" : complete ? "exit" : "running",
+        .ended = oom        ? "oom"
+                 : complete ? "exit"
+                            : "running",
     };
 
     memcpy(facts.device, engine->device, sizeof(facts.device));
@@ -331,7 +332,8 @@ void as_engine_identify(struct as_engine *engine)
     memcpy(engine->device, name, sizeof(name));
     engine->device_bytes = total;
     engine->simulated = is_simulated();
-    engine->compute = engine->settings.sim_compute ? engine->settings.sim_compute : "shapes";
+    engine->compute =
+        engine->settings.sim_compute ? engine->settings.sim_compute : "shapes";
     pthread_mutex_unlock(&engine->report_lock);
 }
 
@@ -461,10 +463,10 @@ static void say_holders(const struct as_ledger_totals *totals, char *text,
     for (int i = ACTSWAP_CATEGORIES; i-- > 0 && used < text_bytes;) {
         if (!totals->live_by_category[i])
             continue;
-        used += (size_t)snprintf(
-            text + used, text_bytes - used, "%s%s %s", used ? ", " : "",
-            actswap_category_name((enum actswap_category)i),
-            as_text_amount(totals->live_by_category[i], amount));
+        used +=
+            (size_t)snprintf(text + used, text_bytes - used, "%s%s %s", used ? ", " : "",
+                             actswap_category_name((enum actswap_category)i),
+                             as_text_amount(totals->live_by_category[i], amount));
     }
 }
 
@@ -484,15 +486,14 @@ void as_engine_out_of_memory(uint64_t asked_bytes, uint64_t allocated_bytes,
     atomic_store(&engine->oom, true);
     as_ledger_totals(engine->ledger, -1, &totals);
     say_holders(&totals, holders, sizeof(holders));
-    as_log(AS_LOG_ERROR,
-           "out of memory: step %llu, asked for %s, in use %s, reserved %s; held by %s",
-           (unsigned long long)as_steps_count(engine->steps) + 1,
-           as_text_amount(asked_bytes, asked),
-           as_text_amount(allocated_bytes ? allocated_bytes : totals.live_bytes,
-                          allocated),
-           as_text_amount(reserved_bytes ? reserved_bytes : totals.reserved_bytes,
-                          reserved),
-           *holders ? holders : "nothing");
+    as_log(
+        AS_LOG_ERROR,
+        "out of memory: step %llu, asked for %s, in use %s, reserved %s; held by %s",
+        (unsigned long long)as_steps_count(engine->steps) + 1,
+        as_text_amount(asked_bytes, asked),
+        as_text_amount(allocated_bytes ? allocated_bytes : totals.live_bytes, allocated),
+        as_text_amount(reserved_bytes ? reserved_bytes : totals.reserved_bytes, reserved),
+        *holders ? holders : "nothing");
     pthread_mutex_lock(&engine->report_lock);
     write_report(engine, false);
     pthread_mutex_unlock(&engine->report_lock);

@@ -26,7 +26,7 @@
 
 struct as_engine {
     struct as_settings settings;
-    struct as_ledger *ledger;   // tensors
+    struct as_ledger *ledger; // tensors
     struct as_ledger *segments; // what the hooks saw taken from the driver
     struct as_steps *steps;
     struct as_roots *roots;
@@ -35,12 +35,12 @@ struct as_engine {
     struct as_pager *pager;
     struct as_notes notes, warnings;
 
-    atomic_bool used;       // device memory was taken
+    atomic_bool used; // device memory was taken
     atomic_bool identified; // the device was asked for its name
     atomic_bool attached;
-    atomic_bool events;   // the framework's allocator speaks
+    atomic_bool events; // the framework's allocator speaks
     atomic_bool mistaken; // and a test of it failed
-    atomic_bool oom;      // out of memory, and no step since
+    atomic_bool oom; // out of memory, and no step since
     const char *_Atomic framework;
     _Atomic uint64_t after_forward_bytes;
 
@@ -48,7 +48,7 @@ struct as_engine {
     uint64_t out_bytes, in_bytes, released_bytes;
 
     pthread_mutex_t report_lock; // the rest; no CUDA call under it
-    uint64_t written_ns;         // 0: not since the first memory was taken
+    uint64_t written_ns; // 0: not since the first memory was taken
     int rank, world, log_level;
     uint64_t device_bytes;
     bool simulated;
@@ -56,7 +56,7 @@ struct as_engine {
     char device[128];
     char run_id[256];
     char shown[PATH_MAX]; // the report's name as the user gave it
-    char path[PATH_MAX];  // absolute, as programs change their folder; "": none
+    char path[PATH_MAX]; // absolute, as programs change their folder; "": none
 };
 
 // NULL: this process is left alone.

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <actswap/actswap.h>
@@ -87,6 +89,13 @@ static void *find(enum theirs which)
 
 void as_c10_prepare(void)
 {
+    static bool _Atomic prepared;
+    char name[AS_OBJECT_NAME];
+
+    // The last of the two to be loaded. Symbols of other versions stay unknown.
+    if (prepared || !as_object_find(theirs[STREAM].library, name))
+        return;
+    prepared = true;
     for (int i = 0; i < THEIRS; i++)
         find((enum theirs)i);
 }
@@ -139,8 +148,8 @@ AS_EXPORT void as_c10_report_1(struct c10_device device, int64_t bytes)
 }
 
 typedef void report_2_fn(void *address, int64_t bytes, struct c10_device device);
-void as_c10_report_2(void *address, int64_t bytes, struct c10_device device)
-    __asm__(REPORT_2);
+void as_c10_report_2(void *address, int64_t bytes,
+                     struct c10_device device) __asm__(REPORT_2);
 AS_EXPORT void as_c10_report_2(void *address, int64_t bytes, struct c10_device device)
 {
     report_2_fn *real = (report_2_fn *)find(REAL_2);

@@ -14,6 +14,8 @@
 #include "core/python.h"
 #include "cuda/runtime.h"
 
+#include "c10.h"
+
 typedef void **register_fn(void *image);
 
 __attribute__((visibility("default"))) void **__cudaRegisterFatBinary(void *image);
@@ -45,6 +47,7 @@ void **__cudaRegisterFatBinary(void *image)
         (register_fn *)as_cuda_find(__func__, __builtin_return_address(0));
     void **handle = real ? real(image) : NULL;
 
+    as_c10_prepare();
     pthread_once(&once, find_folder);
     if (folder[0] != '\0')
         as_python_inject(folder, "actswap_torch");

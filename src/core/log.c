@@ -15,7 +15,7 @@ static _Atomic int log_level = AS_LOG_WARN;
 static _Atomic int log_fd = STDERR_FILENO;
 
 static const char *const prefixes[] = {
-    [AS_LOG_QUIET] = "actswap: ",       [AS_LOG_ERROR] = "actswap: error: ",
+    [AS_LOG_QUIET] = "actswap: ",         [AS_LOG_ERROR] = "actswap: error: ",
     [AS_LOG_WARN] = "actswap: warning: ", [AS_LOG_INFO] = "actswap: ",
     [AS_LOG_DEBUG] = "actswap: debug: ",
 };

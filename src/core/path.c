@@ -164,11 +164,11 @@ int as_settings_path(const struct as_settings *settings, const char *template, c
 {
     size_t used = 0;
 
-    for (; *template; template++) {
+    for (; *template; template ++) {
         char part[PART_BYTES] = {*template, '\0'};
 
         if (*template == '%') {
-            template++;
+            template ++;
             const int err = expand(settings, &template, part, sizeof(part));
             if (err)
                 return err;

@@ -20,7 +20,7 @@ struct complaint {
 
 struct setting {
     const char *name;
-    const char *values;   // as the help shows them
+    const char *values; // as the help shows them
     const char *otherwise; // when it is not set
     const char *help;
     int (*read)(struct as_settings *settings, const char *value,
@@ -52,8 +52,8 @@ static int complain_choice(const struct complaint *complaint, const char *value,
     size_t used = 0;
 
     for (size_t i = 0; names[i] && used < sizeof(list); i++)
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-                                 i ? ", " : "", names[i]);
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+                                 names[i]);
     const char *nearest = as_settings_nearest(value, names);
     if (nearest)
         return complain(complaint, "is not %s. Did you mean %s? (%s)", what, nearest,
@@ -342,7 +342,7 @@ static const char *value_of(const char *entry, const char *name)
     const size_t length = strlen(name);
 
     return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1
-                                                                      : NULL;
+                                                                     : NULL;
 }
 
 static bool is_known(const char *entry)
@@ -429,9 +429,9 @@ size_t as_settings_help(char *text, size_t text_bytes)
         *text = '\0';
     for (size_t i = 0; i < SETTINGS; i++) {
         const size_t room = used < text_bytes ? text_bytes - used : 0;
-        const int length = snprintf(room ? text + used : NULL, room,
-                                    "%s=%s\n    %s\n    default: %s\n", table[i].name,
-                                    table[i].values, table[i].help, table[i].otherwise);
+        const int length =
+            snprintf(room ? text + used : NULL, room, "%s=%s\n    %s\n    default: %s\n",
+                     table[i].name, table[i].values, table[i].help, table[i].otherwise);
 
         used += length > 0 ? (size_t)length : 0;
     }

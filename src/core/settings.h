@@ -13,19 +13,19 @@ enum as_policy { AS_POLICY_OFF, AS_POLICY_OFFLOAD, AS_POLICY_RECOMPUTE };
 
 struct as_settings {
     enum as_policy policy;
-    uint64_t offload_min_bytes;  // offload:min=
-    unsigned offload_keep_last;  // offload:keep_last=, blocks
-    uint64_t host_memory_bytes;  // 0: the default share
+    uint64_t offload_min_bytes; // offload:min=
+    unsigned offload_keep_last; // offload:keep_last=, blocks
+    uint64_t host_memory_bytes; // 0: the default share
     unsigned host_memory_percent;
-    const char *report;          // path template, NULL: off
-    const char *log_file;        // path template or NULL
-    const char *ranks;           // "all" or a list
-    const char *skip;            // program names
-    const char *run_id;          // or NULL
-    int log_level;               // enum as_log_level, -1: by rank
+    const char *report; // path template, NULL: off
+    const char *log_file; // path template or NULL
+    const char *ranks; // "all" or a list
+    const char *skip; // program names
+    const char *run_id; // or NULL
+    int log_level; // enum as_log_level, -1: by rank
     bool strict;
-    bool digest;                 // ACTSWAP_DIGEST: hash gradients at each step
-    const char *sim_gpu;         // as given; rehearse only
+    bool digest; // ACTSWAP_DIGEST: hash gradients at each step
+    const char *sim_gpu; // as given; rehearse only
     const char *sim_order;
     const char *sim_compute;
     unsigned sim_gpus;

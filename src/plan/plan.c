@@ -13,7 +13,7 @@ struct as_plan {
     pthread_mutex_t lock;
     const struct as_settings *settings;
     uint64_t entered; // outermost blocks of this forward
-    uint64_t last;    // of the one before; 0: not known
+    uint64_t last; // of the one before; 0: not known
     bool backward;
 };
 

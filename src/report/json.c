@@ -11,8 +11,7 @@ static void flush(struct as_json *json)
     size_t done = 0;
 
     while (!json->error && done < json->used) {
-        const ssize_t written =
-            write(json->fd, json->buffer + done, json->used - done);
+        const ssize_t written = write(json->fd, json->buffer + done, json->used - done);
 
         if (written > 0)
             done += (size_t)written;

@@ -19,14 +19,14 @@ struct as_steps;
 
 // Where the figures of memory come from.
 enum as_source {
-    AS_SOURCE_NONE,      // nothing has been seen, or it proved wrong
+    AS_SOURCE_NONE, // nothing has been seen, or it proved wrong
     AS_SOURCE_ALLOCATOR, // the framework's allocator tells of each tensor
-    AS_SOURCE_DRIVER,    // cudaMalloc and kin alone
+    AS_SOURCE_DRIVER, // cudaMalloc and kin alone
 };
 
 struct as_facts {
     const struct as_settings *settings;
-    struct as_ledger *ledger;  // tensors
+    struct as_ledger *ledger; // tensors
     struct as_ledger *segments; // memory taken from the driver
     struct as_steps *steps;
     struct as_notes *notes, *warnings;
@@ -34,7 +34,7 @@ struct as_facts {
 
     const char *run_id;
     const char *framework; // "torch 2.15.0", or NULL
-    const char *path;      // of the report, or NULL
+    const char *path; // of the report, or NULL
     int rank, world;
 
     char device[128]; // its name, "" when not known

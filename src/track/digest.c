@@ -96,8 +96,8 @@ static uint64_t add_rest(uint64_t hash, const unsigned char *at, size_t bytes)
 
 uint64_t as_digest_value(const struct as_digest *digest)
 {
-    uint64_t hash = digest->total_bytes < sizeof(digest->rest) ? prime5
-                                                               : join_lanes(digest);
+    uint64_t hash =
+        digest->total_bytes < sizeof(digest->rest) ? prime5 : join_lanes(digest);
 
     hash = add_rest(hash + digest->total_bytes, digest->rest,
                     digest->total_bytes % sizeof(digest->rest));

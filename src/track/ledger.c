@@ -40,7 +40,7 @@ struct as_ledger {
     pthread_mutex_t lock;
     struct node *nodes;
     uint32_t count, capacity; // count includes the unused node 0
-    uint32_t spare;           // list of nodes given back, through `left`
+    uint32_t spare; // list of nodes given back, through `left`
     uint32_t random;
     uint64_t next_generation; // written under the lock, read without
     uint64_t step;

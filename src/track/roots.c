@@ -19,7 +19,7 @@ enum state { FREE, BUSY, QUEUED };
 
 struct slot {
     enum state state;
-    int device;  // of the event
+    int device; // of the event
     void *event; // NULL until first used
     uint64_t step;
     int place;
