@@ -37,7 +37,7 @@ void framework_start(void)
     fw = (struct framework){
         .settings = {.policy = AS_POLICY_OFFLOAD, .host_memory_bytes = 1 << 30},
         .ledger = as_ledger_create(),
-        .verbs = {sizeof(fw.verbs), allocate, release},
+        .verbs = {.size = sizeof(fw.verbs), .allocate = allocate, .release = release},
         .allocations_left = -1,
     };
     fw.pager = as_pager_create(&fw.settings, fw.ledger);
