@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter inside a real PyTorch: how it gets in, and what it must not break."""
+
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from stack import Run, environment
+
+CASES = Path(__file__).parent / "cases"
+FLOOR = "offload:min=64KiB"
+
+
+# --- Getting in
+
+WHO = (
+    "import sys, torch\n"
+    "adapter = getattr(sys.modules.get('actswap_torch'), '_adapter', None)\n"
+    "print(type(adapter).__name__)\n"
+)
+
+
+@pytest.mark.parametrize("flag", ["-u", "-I", "-E", "-S"])
+def test_import_torch_starts_the_adapter(flag: str) -> None:
+    import site
+
+    env, script = environment(), WHO
+    if flag == "-S":  # which leaves the way to site-packages to the script
+        script = f"import sys\nsys.path += {site.getsitepackages()}\n" + script
+    run = Run(["-c", script], env, flags=[flag])
+
+    assert run.out == "Adapter\n"
+
+
+def test_autoload_off_still_starts_it() -> None:
+    env = environment()
+    env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+
+    assert Run(["-c", WHO], env).out == "Adapter\n"
+
+
+def test_the_environment_stays_as_it_was() -> None:
+    env = environment()
+    script = (
+        "import os, json\nbefore = dict(os.environ)\nimport torch\n"
+        "print(json.dumps([before == dict(os.environ), before['LD_PRELOAD']]))"
+    )
+    same, preload = Run(["-c", script], env).result()
+
+    assert same
+    assert preload == env["LD_PRELOAD"]
+
+
+def test_torch_without_cuda_work_prints_nothing() -> None:
+    script = (
+        "import torch\nx = torch.ones(3, requires_grad=True)\n"
+        "torch.nn.Linear(3, 3)(x * x).sum().backward()"
+    )
+    env = environment()
+    del env["ACTSWAP_LOG"]
+    run = Run(["-c", script], env)
+
+    assert (run.out, run.err) == ("", "")
+
+
+# --- Graphs
+
+
+@pytest.fixture(scope="module", params=[FLOOR, "recompute", "off"])
+def policy(request: Any) -> Any:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def graphs(policy: str) -> Dict[str, Any]:
+    return Run([str(CASES / "graphs.py")], environment(policy=policy)).result()
+
+
+def test_pages_live_and_die_with_the_graph(graphs: Any, policy: str) -> None:
+    pages = graphs["pages_live_and_die_with_the_graph"]
+
+    assert (pages["during"] > 0) == (policy == FLOOR)
+    assert (pages["before"], pages["unused"], pages["used"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "twice_over_a_retained_graph",
+        "gradient_of_a_gradient",
+        "views_of_one_storage",
+        "complex_conjugates_and_negatives",
+    ],
+)
+def test_gradients_are_the_cpu_s(graphs: Any, name: str) -> None:
+    same = graphs[name]
+
+    assert same and same == [True] * len(same)
+
+
+def test_an_exception_unwinds(graphs: Any) -> None:
+    result = graphs["an_exception_in_a_block"]
+
+    assert result["said"] == "the user's own"
+    assert (result["left"], result["after"]) == (0, 0)
+    assert result["same"] == [True] * 6
+
+
+def test_in_place_changes_raise_pytorch_s_error(graphs: Any) -> None:
+    right = [
+        text.replace("torch.FloatTensor", "torch.cuda.FloatTensor")
+        for text in graphs["changed_on_the_cpu"]
+    ]
+
+    assert all("modified by an inplace operation" in text for text in right)
+    assert graphs["changed_on_the_device"] == right
+
+
+def test_a_custom_function_gets_its_parameter_back(graphs: Any) -> None:
+    result = graphs["a_custom_function_gets_its_parameter_back"]
+
+    assert result == {"same": True, "gradient": [3.0]}
+
+
+def test_forward_in_another_thread(graphs: Any, policy: str) -> None:
+    result = graphs["another_thread"]
+
+    assert (result["pages"] > 0) == (policy == FLOOR)
+    assert result["same"] == [True] * 6
+
+
+def test_copies_hold_nothing_of_ours(graphs: Any) -> None:
+    assert graphs["copies_hold_nothing_of_ours"] == {
+        "names": True,
+        "attributes": [],
+        "twin": True,
+        "stored": True,
+        "actswap": False,
+    }
+
+
+def test_hooks_of_the_user_win(graphs: Any, policy: str) -> None:
+    result = graphs["hooks_of_the_user_win"]
+
+    assert result["seen"]
+    assert result["pages"] == 0
+
+
+# --- Function transforms
+
+
+def test_function_transforms_run_with_us_loaded() -> None:
+    script = str(CASES / "transforms.py")
+    plain = environment()
+    del plain["LD_PRELOAD"]
+    right = Run([script, "cpu"], plain).result()
+    assert right.pop("hooks are back") is False
+
+    ours = Run([script, "cuda"], environment(policy=FLOOR)).result()
+
+    assert ours.pop("hooks are back") is True
+    assert ours == right
