@@ -71,6 +71,13 @@ void *sim_arena(int device, size_t *bytes);
 // True if the address lies in any device's memory.
 bool sim_is_device(const void *address);
 
+// Calls into stand-ins for closed libraries so far; a run's results stand only if 0.
+unsigned long sim_closed_calls(void);
+
+// Looks for libraries of NVIDIA's in this process. 0: none. Else 1, with one line in
+// `message` that names the file.
+int sim_guard(char *message, size_t bytes);
+
 // Prints one line ("simcuda: error: ...") and ends the process with status 70: a number
 // would be wrong from here on.
 void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -6,7 +6,9 @@
 #include "simcuda/driver/driver.h"
 
 // Primary contexts are the only ones; a handle is the place of its device.
-enum { DEVICES_MAX = 16 };
+enum {
+    DEVICES_MAX = 16
+};
 
 static char contexts[DEVICES_MAX];
 
@@ -236,8 +238,9 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute,
         *(CUcontext *)data = context_of(pointer->device);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(CUmemorytype *)data = pointer->type == cudaMemoryTypeHost ? CU_MEMORYTYPE_HOST
-                                                                    : CU_MEMORYTYPE_DEVICE;
+        *(CUmemorytype *)data = pointer->type == cudaMemoryTypeHost
+                                    ? CU_MEMORYTYPE_HOST
+                                    : CU_MEMORYTYPE_DEVICE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         *(void **)data = pointer->devicePointer;

@@ -70,7 +70,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     return CUDA_SUCCESS;
 }
 
-CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
+                            CUfunction function)
 {
     DRIVER_ENTER(runtime);
     int device = 0, major = 0, minor = 0;
@@ -97,7 +98,8 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     }
 }
 
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
+                            int value)
 {
     DRIVER_ENTER(runtime);
     (void)attribute, (void)value;
@@ -192,14 +194,12 @@ CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *bytes)
 }
 
 // A descriptor is only ever handed to a kernel, and none runs: any bytes do.
-CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type,
-                                cuuint32_t rank, void *address, const cuuint64_t *sizes,
-                                const cuuint64_t *strides, const cuuint32_t *box,
-                                const cuuint32_t *element_strides,
-                                CUtensorMapInterleave interleave,
-                                CUtensorMapSwizzle swizzle,
-                                CUtensorMapL2promotion promotion,
-                                CUtensorMapFloatOOBfill fill)
+CUresult
+cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
+                       void *address, const cuuint64_t *sizes, const cuuint64_t *strides,
+                       const cuuint32_t *box, const cuuint32_t *element_strides,
+                       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                       CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
     DRIVER_ENTER(runtime);
     (void)type, (void)address, (void)strides, (void)interleave, (void)swizzle;

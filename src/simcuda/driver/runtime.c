@@ -11,7 +11,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #define FUNCTION(name)                                                                   \
     {                                                                                    \
-        #name, offsetof(struct driver_runtime, name)                                     \
+#name, offsetof(struct driver_runtime, name)                                     \
     }
 
 static const struct {

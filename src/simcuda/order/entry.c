@@ -9,7 +9,9 @@
 #include "simcuda/simcuda.h"
 
 // A device's own queues are bounded, too: submission waits for the oldest entries.
-enum { PENDING_MAX = 16384 };
+enum {
+    PENDING_MAX = 16384
+};
 
 // Owned by `after`; `before` is NULL once that one is done.
 struct sim_edge {
@@ -26,7 +28,7 @@ static struct {
     uint64_t numbers;
     unsigned pending;
     struct sim_entry *ready; // wanted, nothing missing, something to run: by number
-    struct sim_entry *idle;  // likewise, nothing to run
+    struct sim_entry *idle; // likewise, nothing to run
     struct sim_entry *oldest, *newest;
 } queue = {
     .lock = PTHREAD_MUTEX_INITIALIZER,

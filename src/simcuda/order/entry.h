@@ -20,12 +20,12 @@ struct sim_entry {
     unsigned references; // the queue, its stream's tail, events, waiting threads
     bool wanted;
     bool done;
-    unsigned missing;   // entries before it that are not done
-    uint64_t number;    // in order of submission
-    uint64_t start_ns;  // final when missing is 0
+    unsigned missing; // entries before it that are not done
+    uint64_t number; // in order of submission
+    uint64_t start_ns; // final when missing is 0
     struct sim_edge *in, *out;
-    struct sim_entry *next;                // of the ready, the idle or the wanted list
-    struct sim_entry *older, *newer;       // of those that are not done
+    struct sim_entry *next; // of the ready, the idle or the wanted list
+    struct sim_entry *older, *newer; // of those that are not done
     struct sim_task task;
 };
 

@@ -148,7 +148,8 @@ cudaError_t sim_event_query(cudaEvent_t handle)
     return error;
 }
 
-cudaError_t sim_event_elapsed(cudaEvent_t from_handle, cudaEvent_t to_handle, uint64_t *ns)
+cudaError_t sim_event_elapsed(cudaEvent_t from_handle, cudaEvent_t to_handle,
+                              uint64_t *ns)
 {
     cudaError_t error = cudaSuccess;
 

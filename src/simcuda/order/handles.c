@@ -4,7 +4,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { USES_SHIFT = 32, INDEX_SHIFT = 4, USES_MASK = 0x7fff };
+enum {
+    USES_SHIFT = 32,
+    INDEX_SHIFT = 4,
+    USES_MASK = 0x7fff
+};
 
 static bool grow(struct sim_handles *handles)
 {
@@ -23,7 +27,8 @@ static struct sim_slot *slot_of(const struct sim_handles *handles, const void *h
     const uintptr_t value = (uintptr_t)handle;
     const uint32_t index = (uint32_t)value >> INDEX_SHIFT;
 
-    if (!index || index > handles->count || (value & ((1u << INDEX_SHIFT) - 1)) != handles->tag)
+    if (!index || index > handles->count ||
+        (value & ((1u << INDEX_SHIFT) - 1)) != handles->tag)
         return NULL;
 
     struct sim_slot *slot = &handles->slots[index - 1];

@@ -16,10 +16,10 @@ struct sim_handles {
         void *object; // NULL: free
         uint16_t uses;
         uint32_t next_free;
-    } *slots;
+    } * slots;
     uint32_t count, capacity;
     uint32_t first_free; // index + 1, 0: none
-    uintptr_t tag;       // 0 or 8: tells one table's handles from another's
+    uintptr_t tag; // 0 or 8: tells one table's handles from another's
 };
 
 // NULL: no memory.

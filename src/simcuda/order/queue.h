@@ -27,7 +27,7 @@
 
 struct sim_task {
     const char *name;
-    void (*run)(void *arg);     // NULL: nothing to do but to keep the order
+    void (*run)(void *arg); // NULL: nothing to do but to keep the order
     void (*destroy)(void *arg); // after run; may be NULL. Called if submission fails, too
     void *arg;
     uint64_t cost_ns;

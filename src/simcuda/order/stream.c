@@ -114,7 +114,8 @@ static bool after_others(struct sim_entry *entry, const struct sim_stream *strea
     return true;
 }
 
-struct sim_entry *sim_stream_submit(struct sim_stream *stream, const struct sim_task *task,
+struct sim_entry *sim_stream_submit(struct sim_stream *stream,
+                                    const struct sim_task *task,
                                     struct sim_entry *also_after)
 {
     struct sim_entry *entry = sim_entry_create(task);
@@ -282,7 +283,8 @@ static cudaError_t query(struct sim_stream *stream)
     cudaError_t error = cudaErrorMemoryAllocation;
 
     if (collect(&tails, stream->device, stream)) {
-        error = tails.count ? sim_entry_poll(tails.entries[0], &stream->polls) : cudaSuccess;
+        error =
+            tails.count ? sim_entry_poll(tails.entries[0], &stream->polls) : cudaSuccess;
         if (!error)
             await_tails(&tails);
     }

@@ -7,7 +7,9 @@
 #include "simcuda/order/entry.h"
 
 // How often in a row a query under `late` answers that work is not ready.
-enum { SIM_POLLS_MAX = 3 };
+enum {
+    SIM_POLLS_MAX = 3
+};
 
 struct sim_stream {
     int device;
@@ -26,7 +28,8 @@ struct sim_stream *sim_stream_find(cudaStream_t handle);
 
 // Submits; the entry comes after `also_after`, too, which may be NULL. The caller
 // releases what is returned. NULL: no memory. The lock may have been let go of meanwhile.
-struct sim_entry *sim_stream_submit(struct sim_stream *stream, const struct sim_task *task,
+struct sim_entry *sim_stream_submit(struct sim_stream *stream,
+                                    const struct sim_task *task,
                                     struct sim_entry *also_after);
 
 // cudaErrorNotReady, or cudaSuccess with the entry done.

@@ -9,10 +9,10 @@
 struct capability {
     int major, minor;
     int threads, blocks; // a multiprocessor
-    int shared_kib;      // a multiprocessor
-    int optin_kib;       // a block
-    int reserved_bytes;  // a block
-    int fp64_ratio;      // single to double precision throughput
+    int shared_kib; // a multiprocessor
+    int optin_kib; // a block
+    int reserved_bytes; // a block
+    int fp64_ratio; // single to double precision throughput
 };
 
 static const struct capability capabilities[] = {

@@ -12,7 +12,9 @@
 // What a copy moves, and when the host may go on, is the table in NVIDIA's "API
 // synchronization behavior". Under `shapes` nothing is moved but between host addresses
 // and, so that a program that reads a flag or a loss goes on, small copies to the host.
-enum { SHAPES_READ_MAX = 4096 };
+enum {
+    SHAPES_READ_MAX = 4096
+};
 
 struct copy {
     char *to;
@@ -59,10 +61,10 @@ static bool locate(const struct copy *copy, enum cudaMemcpyKind kind, struct sid
     sides->to = sim_memory_locate(copy->to);
     sides->from = sim_memory_locate(copy->from);
 
-    const bool to_device = kind == cudaMemcpyHostToDevice ||
-                           kind == cudaMemcpyDeviceToDevice;
-    const bool from_device = kind == cudaMemcpyDeviceToHost ||
-                             kind == cudaMemcpyDeviceToDevice;
+    const bool to_device =
+        kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    const bool from_device =
+        kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
 
     if ((unsigned)kind > cudaMemcpyDefault)
         return false;
@@ -195,8 +197,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     return sim_error(copy_bytes(&copy, kind, stream, true));
 }
 
-cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
-                                size_t bytes, cudaStream_t stream)
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from,
+                                int from_device, size_t bytes, cudaStream_t stream)
 {
     SIM_ENTER();
     const struct copy copy = flat(to, from, bytes);

@@ -17,9 +17,15 @@
 #include "core/gpu.h"
 
 // Registers a thread that every kernel is said to use.
-enum { SIM_DEVICES_MAX = 16, SIM_KERNEL_REGISTERS = 32 };
+enum {
+    SIM_DEVICES_MAX = 16,
+    SIM_KERNEL_REGISTERS = 32
+};
 
-enum sim_order { SIM_EARLY, SIM_LATE };
+enum sim_order {
+    SIM_EARLY,
+    SIM_LATE
+};
 
 struct sim_device {
     int index;

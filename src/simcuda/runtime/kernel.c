@@ -175,7 +175,9 @@ void __cudaRegisterVar(void **handle, char *host_variable, char *device_address,
 
 // Between the two calls that <<<...>>> becomes; a launch in an argument's constructor
 // nests.
-enum { CONFIGURATIONS_MAX = 16 };
+enum {
+    CONFIGURATIONS_MAX = 16
+};
 
 static __thread struct configuration {
     dim3 grid, block;
@@ -348,7 +350,8 @@ cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 }
 
 // How many blocks' threads, registers and shared memory fit on a multiprocessor.
-static int resident_blocks(const struct sim_device *device, int block, size_t shared_bytes)
+static int resident_blocks(const struct sim_device *device, int block,
+                           size_t shared_bytes)
 {
     int threads, blocks, registers, shared, reserved;
 

@@ -190,9 +190,10 @@ static cudaError_t host_take(void **address, size_t bytes, enum sim_place place)
         return cudaSuccess;
 
     const size_t whole = round_up(bytes, 4096);
-    void *memory = whole < bytes ? MAP_FAILED
-                                 : mmap(NULL, whole, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = whole < bytes
+                       ? MAP_FAILED
+                       : mmap(NULL, whole, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (memory == MAP_FAILED)
         return cudaErrorMemoryAllocation;
@@ -369,8 +370,7 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
         return sim_error(cudaErrorInvalidValue);
     sim_device_activate();
     pthread_mutex_lock(&host_lock);
-    struct sim_range *range =
-        sim_ranges_insert(&host_ranges, (uintptr_t)address, bytes);
+    struct sim_range *range = sim_ranges_insert(&host_ranges, (uintptr_t)address, bytes);
 
     if (range)
         range->kind = SIM_REGISTERED;
@@ -418,8 +418,10 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 {
     SIM_ENTER();
     static const enum cudaMemoryType types[] = {
-        [SIM_PAGEABLE] = cudaMemoryTypeUnregistered, [SIM_PINNED] = cudaMemoryTypeHost,
-        [SIM_REGISTERED] = cudaMemoryTypeHost,       [SIM_MANAGED] = cudaMemoryTypeManaged,
+        [SIM_PAGEABLE] = cudaMemoryTypeUnregistered,
+        [SIM_PINNED] = cudaMemoryTypeHost,
+        [SIM_REGISTERED] = cudaMemoryTypeHost,
+        [SIM_MANAGED] = cudaMemoryTypeManaged,
         [SIM_DEVICE] = cudaMemoryTypeDevice,
     };
 

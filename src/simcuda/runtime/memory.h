@@ -11,12 +11,18 @@
 
 #include "simcuda/runtime/device.h"
 
-enum sim_place { SIM_PAGEABLE, SIM_PINNED, SIM_REGISTERED, SIM_MANAGED, SIM_DEVICE };
+enum sim_place {
+    SIM_PAGEABLE,
+    SIM_PINNED,
+    SIM_REGISTERED,
+    SIM_MANAGED,
+    SIM_DEVICE
+};
 
 struct sim_location {
     enum sim_place place;
-    int device;          // of device memory
-    size_t bytes_after;  // from the address to the end of its allocation
+    int device; // of device memory
+    size_t bytes_after; // from the address to the end of its allocation
 };
 
 // What lies at the address. Device memory that is not allocated is SIM_DEVICE with

@@ -67,7 +67,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
     if (!driver)
         return cudaSuccess;
 
-    void *(*find)(const char *) = (void *(*)(const char *))dlsym(driver, "sim_driver_find");
+    void *(*find)(const char *) =
+        (void *(*)(const char *))dlsym(driver, "sim_driver_find");
 
     if (find)
         *function = find(symbol);
@@ -139,7 +140,8 @@ cudaError_t sim_missing(const char *function, atomic_flag *said)
     if (refused)
         return refused;
     if (!atomic_flag_test_and_set(said))
-        fprintf(stderr, "simcuda: %s is not simulated: cudaErrorNotSupported\n", function);
+        fprintf(stderr, "simcuda: %s is not simulated: cudaErrorNotSupported\n",
+                function);
     return sim_error(cudaErrorNotSupported);
 }
 

@@ -15,9 +15,9 @@
 
 struct sim_range {
     uintptr_t start;
-    size_t bytes;           // of the range
-    size_t asked_bytes;     // what the caller wanted of it
-    unsigned kind;          // the owner's own
+    size_t bytes; // of the range
+    size_t asked_bytes; // what the caller wanted of it
+    unsigned kind; // the owner's own
     // Below: the tree's.
     bool used;
     uint32_t priority;

@@ -7,7 +7,10 @@
 #include "simcuda/simcuda.h"
 
 // Lower is more urgent, as on every card since Volta.
-enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+enum {
+    LEAST_PRIORITY = 0,
+    GREATEST_PRIORITY = -5
+};
 
 static cudaError_t create_stream(cudaStream_t *stream, unsigned flags, int priority)
 {
@@ -99,7 +102,8 @@ cudaError_t cudaDeviceSynchronize(void)
     return sim_error(sim_queue_synchronize_device(sim_device_activate()->index));
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned int flags)
 {
     SIM_ENTER();
     if (flags & ~(unsigned)cudaEventWaitExternal)
@@ -248,7 +252,8 @@ int sim_drain(void *stream)
 
 // No graphs yet: nothing captures, and what would begin a capture is in the table of
 // missing functions.
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
+                                  enum cudaStreamCaptureStatus *status)
 {
     SIM_ENTER();
     (void)stream;

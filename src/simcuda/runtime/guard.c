@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <elf.h>
+#include <fnmatch.h>
+#include <libgen.h>
+#include <limits.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simcuda/simcuda.h"
+
+// NVIDIA's libraries by file name or SONAME. One that slipped in would be called in
+// place of ours, or take the simulated device's addresses for its own.
+static const char *const closed[] = {
+    "libcuda.so*",      "libcudart.so*",    "libcublas*.so*",
+    "libcudnn*.so*",    "libcufft*.so*",    "libcufile*.so*",
+    "libcupti.so*",     "libcusolver*.so*", "libnccl.so*",
+    "libcusparse*.so*", "libnvJitLink.so*", "libnvrtc*.so*",
+    "libnvblas.so*",    "libnvshmem*.so*",  NULL,
+};
+
+struct search {
+    char folder[PATH_MAX]; // our own, where the same SONAMEs are right
+    char found[PATH_MAX];
+};
+
+static bool is_closed(const char *name)
+{
+    for (size_t i = 0; closed[i]; i++)
+        if (!fnmatch(closed[i], name, 0))
+            return true;
+    return false;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static bool is_ours(const struct search *search, const char *path)
+{
+    const size_t length = strlen(search->folder);
+
+    return length && !strncmp(path, search->folder, length) && path[length] == '/';
+}
+
+static void find_own_folder(struct search *search)
+{
+    Dl_info self;
+    char path[PATH_MAX];
+
+    if (dladdr((const void *)(uintptr_t)find_own_folder, &self) &&
+        realpath(self.dli_fname, path))
+        snprintf(search->folder, sizeof(search->folder), "%s", dirname(path));
+}
+
+static void search_maps(struct search *search)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[PATH_MAX + 128];
+
+    if (!maps)
+        return;
+    while (!search->found[0] && fgets(line, sizeof(line), maps)) {
+        const char *path = strchr(line, '/');
+
+        line[strcspn(line, "\n")] = '\0';
+        if (path && is_closed(last_part(path)) && !is_ours(search, path))
+            snprintf(search->found, sizeof(search->found), "%s", path);
+    }
+    fclose(maps);
+}
+
+static const char *soname_of(const struct dl_phdr_info *object)
+{
+    const ElfW(Dyn) *dynamic = NULL;
+    const char *strings = NULL;
+    ElfW(Xword) soname = 0;
+
+    for (size_t i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == DT_STRTAB)
+            strings = (const char *)dynamic->d_un.d_ptr;
+        else if (dynamic->d_tag == DT_SONAME)
+            soname = dynamic->d_un.d_val;
+    }
+    // The kernel's own object keeps addresses of its file: not relocated, and no name.
+    if (!soname || (uintptr_t)strings < object->dlpi_addr)
+        return NULL;
+    return strings + soname;
+}
+
+// A copy under another file name still has its SONAME.
+static int search_object(struct dl_phdr_info *object, size_t bytes, void *arg)
+{
+    struct search *search = arg;
+    char path[PATH_MAX];
+
+    (void)bytes;
+    if (!object->dlpi_name[0])
+        return 0;
+
+    const char *soname = soname_of(object);
+
+    if (!soname || !is_closed(soname) || !realpath(object->dlpi_name, path) ||
+        is_ours(search, path))
+        return 0;
+    snprintf(search->found, sizeof(search->found), "%s", path);
+    return 1;
+}
+
+int sim_guard(char *message, size_t bytes)
+{
+    struct search *search = calloc(1, sizeof(*search));
+
+    if (!search) {
+        snprintf(message, bytes,
+                 "simcuda: error: no memory to look for NVIDIA's libraries");
+        return 1;
+    }
+    find_own_folder(search);
+    search_maps(search);
+    if (!search->found[0])
+        dl_iterate_phdr(search_object, search);
+
+    const int foreign = search->found[0] != '\0';
+
+    if (foreign)
+        snprintf(message, bytes,
+                 "simcuda: error: NVIDIA's %s is in this process beside the simulated "
+                 "device; start it with actswap rehearse and without LD_LIBRARY_PATH",
+                 search->found);
+    else if (bytes)
+        message[0] = '\0';
+    free(search);
+    return foreign;
+}
