@@ -30,18 +30,9 @@ struct package {
     atomic_int state; // enum state, read by every trigger
 };
 
-enum state {
-    FREE,
-    CLAIMED,
-    IDLE,
-    QUEUED,
-    DONE
-};
+enum state { FREE, CLAIMED, IDLE, QUEUED, DONE };
 
-enum {
-    PY_FILE_INPUT = 257,
-    PACKAGES = 2
-};
+enum { PY_FILE_INPUT = 257, PACKAGES = 2 };
 
 static struct package packages[PACKAGES];
 

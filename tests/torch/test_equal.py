@@ -5,7 +5,7 @@ import json
 from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 import torch
@@ -42,8 +42,8 @@ def simulated(script: Tuple[str, ...], policy: str, order: str) -> Tuple[Any, An
     return train(script, "cuda", policy=policy, sim_order=order)
 
 
-def differences(left: Dict[str, Any], right: Dict[str, Any]) -> list:
-    found = []
+def differences(left: Dict[str, Any], right: Dict[str, Any]) -> List[Any]:
+    found: List[Any] = []
     if left["losses"] != right["losses"]:
         found.append(("losses", left["losses"], right["losses"]))
     for step, pair in enumerate(zip(left["gradients"], right["gradients"])):
