@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""examples/trainer under every policy and order: bit-equal, and memory is released.
+
+trainer.py TRAINER LIBACTSWAP LIBRARY...     the libraries are the simulated device's
+"""
+
+import os
+import subprocess
+import sys
+
+TRAINER, ACTSWAP, *DEVICE = sys.argv[1:]
+BLOCKS, ROWS, COLUMNS = 4, 4096, 64
+ACTIVATION = ROWS * COLUMNS * 4
+STEPS = 3
+
+
+def train(
+    order: str, policy: str, watched: bool = True, **more: str
+) -> tuple[list[str], dict[str, int]]:
+    """The lines that must be equal, and the figures of the library."""
+    preload = [ACTSWAP, *DEVICE] if watched else DEVICE
+    environment = {
+        name: value for name, value in os.environ.items() if "ACTSWAP" not in name
+    }
+    environment |= {
+        "LD_PRELOAD": " ".join(preload),
+        "ACTSWAP_SIM_GPU": "h100-80gb",
+        "ACTSWAP_SIM_COMPUTE": "values",
+        "ACTSWAP_SIM_ORDER": order,
+        "ACTSWAP_POLICY": policy,
+        "ACTSWAP_REPORT": "off",
+        "ACTSWAP_LOG": "error",
+    } | more
+    sizes = [str(n) for n in (STEPS, BLOCKS, ROWS, COLUMNS)]
+    done = subprocess.run(
+        [TRAINER, *sizes], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, (order, policy, more, done.stderr)
+    lines = done.stdout.splitlines()
+    words = lines[-1].split() if watched else []
+    figures = {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
+    return lines[: STEPS + 1], figures
+
+
+def main() -> None:
+    plain, _ = train("early", "off", watched=False)
+    assert plain[0].startswith("loss 1 ") and plain[-1].startswith("parameters ")
+    assert len({line.split()[-1] for line in plain}) == STEPS + 1, "it learns something"
+
+    for order in ("early", "late"):
+        off_lines, off = train(order, "off")
+        assert off_lines == plain, (order, off_lines, plain)
+        assert off["released"] == off["out"] == 0
+
+        out_lines, out = train(order, "offload")
+        assert out_lines == plain, (order, out_lines, plain)
+        # The first block's input is older than the forward; the other blocks' inputs and
+        # every hidden activation go out, come back and are freed in between.
+        moved = STEPS * (2 * BLOCKS - 1) * ACTIVATION
+        assert out["out"] == out["in"] == out["released"] == moved, out
+        assert out["pages"] == 0, out
+        assert out["after-forward"] < off["after-forward"], (out, off)
+        assert out["peak"] < off["peak"], (out, off)
+
+        again_lines, again = train(order, "recompute")
+        assert again_lines == plain, (order, again_lines, plain)
+        assert again["after-forward"] < off["after-forward"], (again, off)
+
+    # Whatever the device refuses, the run goes on with the same numbers.
+    for fault in (
+        "cudaHostAlloc:2=2",
+        "cudaStreamCreateWithFlags:2=2",  # the first is the trainer's own
+        "cudaEventCreateWithFlags:3=2",
+        "cudaEventRecord:5=700",
+        "cudaStreamWaitEvent:4=700",
+    ):
+        lines, figures = train("late", "offload", ACTSWAP_SIM_FAULT=fault)
+        assert lines == plain, (fault, lines)
+        assert 0 < figures["out"], (fault, figures)
+    lines, figures = train("late", "offload", ACTSWAP_HOST_MEMORY="2097152")
+    assert lines == plain
+    # Two buffers of pinned memory: two activations a step find room.
+    assert figures["out"] == STEPS * 2 * ACTIVATION, figures
+    print("trainer: bit-equal")
+
+
+main()
