@@ -69,6 +69,7 @@ class Adapter:
             optimizers.register_optimizer_step_post_hook(self._after_step),
         ):
             self._undo.append(handle.remove)
+        self._patch(modules, "_has_any_global_hook", self._count_others)
         self._undo.append(self._blocks.undo)
         self._hooks.push()
         atexit.register(_pack.detach)
@@ -88,6 +89,17 @@ class Adapter:
 
         setattr(owner, name, ours)
         self._undo.append(undo)
+
+    def _count_others(self, original: Callable) -> Callable:
+        """torch.compile warns of global module hooks, which are not the user's here."""
+        modules = sys.modules["torch.nn.modules.module"]
+        kinds = ("forward", "forward_pre", "backward", "backward_pre")
+
+        def has_any() -> bool:
+            count = sum(len(getattr(modules, f"_global_{kind}_hooks")) for kind in kinds)
+            return count > 1 and original()
+
+        return has_any
 
     def fail(self, error: Exception) -> None:
         """Says so once and goes away. Tensors that are packed already stay usable."""

@@ -26,7 +26,10 @@ class SavedTensorHooks:
         self._thread = _Thread()
 
     def _top(self) -> Any:
-        return self._autograd._top_saved_tensors_default_hooks(True)
+        top = getattr(self._autograd, "_top_saved_tensors_default_hooks", None)
+        if top is not None:
+            return top(True)
+        return (self._pack.pack,) if self._thread.pushed else None  # older PyTorch
 
     def on_top(self) -> bool:
         """True when a tensor saved now by this thread comes to us."""
