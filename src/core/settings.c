@@ -252,6 +252,16 @@ static int read_digest(struct as_settings *settings, const char *value,
     return read_switch(&settings->digest, value, complaint);
 }
 
+// Read by the simulated runtime itself, which also says what is wrong with it.
+static int read_sim_fault(struct as_settings *settings, const char *value,
+                          const struct complaint *complaint)
+{
+    (void)settings;
+    (void)value;
+    (void)complaint;
+    return 0;
+}
+
 static int read_sim_gpu(struct as_settings *settings, const char *value,
                         const struct complaint *complaint)
 {
@@ -323,6 +333,10 @@ static const struct setting table[] = {
      read_sim_order},
     {"ACTSWAP_SIM_COMPUTE", "shapes|values", "shapes",
      "Whether it computes values; actswap rehearse sets it.", read_sim_compute},
+    {"ACTSWAP_SIM_FAULT", "FUNCTION:CALL=ERROR,...", "none",
+     "Calls that the simulated device refuses, for tests: cudaMalloc:7=2 makes the "
+     "seventh cudaMalloc answer 2.",
+     read_sim_fault},
 };
 
 enum { SETTINGS = sizeof(table) / sizeof(*table) };
