@@ -75,7 +75,7 @@ void *as_cuda_find(const char *symbol, const void *caller)
 // --- Calls of our own
 
 // A missing entry is looked up again at the next call: the runtime may be loaded later.
-static void *own(void *_Atomic *place, const char *symbol)
+static void *own(void **place, const char *symbol)
 {
     void *address = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!address) {
@@ -89,7 +89,7 @@ static void *own(void *_Atomic *place, const char *symbol)
 // cudaGetLastError(), where PyTorch looks after each kernel launch.
 static int settle(cudaError_t result)
 {
-    static void *_Atomic place;
+    static void *place;
     cudaError_t (*last)(void) =
         result == cudaSuccess ? NULL : own(&place, "cudaGetLastError");
     if (last)
@@ -100,7 +100,7 @@ static int settle(cudaError_t result)
 // Looks up the function once and calls it.
 #define OWN(symbol, ...)                                                                 \
     do {                                                                                 \
-        static void *_Atomic place_;                                                     \
+        static void *place_;                                                     \
         __typeof__(&symbol) call_ = (__typeof__(&symbol))own(&place_, #symbol);          \
         return call_ ? settle(call_(__VA_ARGS__)) : (int)cudaErrorNotSupported;          \
     } while (0)
