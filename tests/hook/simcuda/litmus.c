@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 // Long enough for valgrind; a case that waits for ever ends here.
-enum {
-    CASE_SECONDS = 60
-};
+enum { CASE_SECONDS = 60 };
 
 static int faults;
 

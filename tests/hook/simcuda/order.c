@@ -388,10 +388,7 @@ static void a_queue_that_is_full_runs_its_oldest_work(void)
     EXPECT(litmus_peek(at), 20000);
 }
 
-enum {
-    THREADS = 4,
-    ROUNDS = 200
-};
+enum { THREADS = 4, ROUNDS = 200 };
 
 static void *work_and_wait(void *arg)
 {
@@ -495,9 +492,7 @@ static void a_callback_gets_its_stream(void)
 
 static void elapsed_time_is_that_of_the_virtual_clock(void)
 {
-    enum {
-        BYTES = 55430000
-    }; // a millisecond of an H100's link
+    enum { BYTES = 55430000 }; // a millisecond of an H100's link
     void *device, *host;
     cudaEvent_t from, to;
     float ms = 0;
