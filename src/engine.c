@@ -65,7 +65,8 @@ static void read_settings(struct as_settings *settings)
         return;
     }
     const bool simulates = settings->sim_gpu || settings->sim_order ||
-                           settings->sim_compute || settings->sim_gpus != 1;
+                           settings->sim_compute || settings->sim_fault ||
+                           settings->sim_gpus != 1;
     if (simulates && !is_simulated())
         complain(settings, "ACTSWAP_SIM_ settings are for a simulated GPU and this is "
                            "none: unset them, or start with actswap rehearse");

@@ -252,21 +252,19 @@ static int read_digest(struct as_settings *settings, const char *value,
     return read_switch(&settings->digest, value, complaint);
 }
 
-// Read by the simulated runtime itself, which also says what is wrong with it.
-static int read_sim_fault(struct as_settings *settings, const char *value,
-                          const struct complaint *complaint)
-{
-    (void)settings;
-    (void)value;
-    (void)complaint;
-    return 0;
-}
-
 static int read_sim_gpu(struct as_settings *settings, const char *value,
                         const struct complaint *complaint)
 {
     (void)complaint;
     settings->sim_gpu = value;
+    return 0;
+}
+
+static int read_sim_fault(struct as_settings *settings, const char *value,
+                          const struct complaint *complaint)
+{
+    (void)complaint;
+    settings->sim_fault = value;
     return 0;
 }
 

@@ -184,7 +184,7 @@ Test(settings, help_describes_every_setting)
     static const char *const names[] = {
         "STRICT",  "POLICY",   "HOST_MEMORY", "REPORT",      "RANKS",
         "LOG",     "SKIP",     "LOG_FILE",    "DIGEST",      "RUN_ID",
-        "SIM_GPU", "SIM_GPUS", "SIM_ORDER",   "SIM_COMPUTE",
+        "SIM_GPU", "SIM_GPUS", "SIM_ORDER",   "SIM_COMPUTE", "SIM_FAULT",
     };
     char text[8192], small[16], name[64];
     const size_t length = as_settings_help(text, sizeof(text));
