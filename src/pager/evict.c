@@ -8,9 +8,7 @@
 #include "track/ledger.h"
 
 // As many as the ledger remembers: when there are so many, some may be missing.
-enum {
-    READERS_MAX = 32
-};
+enum { READERS_MAX = 32 };
 
 // Whose readers were waited for last: the pages of a block mostly share an owner, and a
 // page that became ours later has no reader that an earlier one does not have.

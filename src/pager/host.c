@@ -10,11 +10,7 @@
 
 #include "core/settings.h"
 
-enum {
-    LINE_BYTES = 512,
-    DEFAULT_PERCENT = 50,
-    EXPLICIT_PERCENT = 90
-};
+enum { LINE_BYTES = 512, DEFAULT_PERCENT = 50, EXPLICIT_PERCENT = 90 };
 
 static FILE *open_below(const char *root, const char *path)
 {

@@ -18,9 +18,7 @@
 #include "pager/slab.h"
 #include "pager/streams.h"
 
-enum {
-    AS_DEVICES = 64
-};
+enum { AS_DEVICES = 64 };
 
 struct as_pager {
     pthread_mutex_t lock;

@@ -9,9 +9,7 @@
 #include "fake_cuda.h"
 #include "framework.h"
 
-enum {
-    BYTES = 4096
-};
+enum { BYTES = 4096 };
 
 static bool holds(const void *memory, int value)
 {

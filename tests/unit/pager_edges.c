@@ -10,11 +10,7 @@
 #include "fake_cuda.h"
 #include "framework.h"
 
-enum {
-    BYTES = 4096,
-    OUT = 0,
-    IN = 1
-};
+enum { BYTES = 4096, OUT = 0, IN = 1 };
 
 static unsigned char sink[BYTES];
 

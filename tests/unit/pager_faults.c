@@ -14,9 +14,7 @@
 #include "fake_cuda.h"
 #include "framework.h"
 
-enum {
-    BYTES = 4096
-};
+enum { BYTES = 4096 };
 
 TestSuite(pager_faults, .init = framework_start);
 

@@ -250,11 +250,15 @@ static int allocated(void)
     return wrong || need_and_compare(page, first, 7);
 }
 
-// The copy in waits for the copy out.
+// The copy in waits for the copy out, on whichever stream it is asked for.
 static int filled(void)
 {
-    struct actswap_page *page = saved_and_let_go(7, first);
+    struct storage *storage = created(7, first);
     wait_for(first);
+    actswap_block(ACTSWAP_ENTER, 1, first);
+    struct actswap_page *page = save(storage, first);
+    storage_drop(storage);
+    actswap_block(ACTSWAP_EXIT, 1, first);
     return need_and_compare(page, side, 7);
 }
 
