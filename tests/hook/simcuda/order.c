@@ -146,10 +146,13 @@ static void a_handle_does_not_name_a_younger_stream(void)
 static void the_legacy_stream_waits_for_blocking_streams(void)
 {
     int *at = litmus_device(), *seen = litmus_device();
+    cudaEvent_t event = litmus_event();
 
+    // By an event: synchronising the stream itself would wait for the others as well.
     litmus_set(litmus_blocking_stream(), at, 7);
     litmus_move(NULL, seen, at);
-    OK(cudaStreamSynchronize(NULL));
+    OK(cudaEventRecord(event, NULL));
+    OK(cudaEventSynchronize(event));
 
     EXPECT(litmus_peek(seen), 7);
 }
@@ -218,9 +221,12 @@ static void the_per_thread_stream_is_a_blocking_one(void)
 {
     int *at = litmus_device(), *seen = litmus_device();
 
+    cudaEvent_t event = litmus_event();
+
     litmus_set(cudaStreamPerThread, at, 7);
     litmus_move(NULL, seen, at);
-    OK(cudaStreamSynchronize(NULL));
+    OK(cudaEventRecord(event, NULL));
+    OK(cudaEventSynchronize(event));
 
     EXPECT(litmus_peek(seen), 7);
 }
