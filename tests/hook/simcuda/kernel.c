@@ -87,6 +87,8 @@ static void read_in_a_host_pass(void)
     int *at = litmus_device(), value;
 
     sim_host_pass_enter("aten::nonzero");
+    sim_host_pass_enter("aten::sum");
+    sim_host_pass_leave();
     cudaMemcpy(&value, at, sizeof(value), cudaMemcpyDeviceToHost);
 }
 
@@ -132,6 +134,14 @@ static void occupancy_follows_from_the_block(void)
     EXPECT(occupancy(32, 0), 32); // blocks
     EXPECT(occupancy(32, 116000), 1); // shared memory with 1 KiB of the system's
     EXPECT(occupancy(32, 115712), 2);
+}
+
+static void occupancy_is_limited_by_threads(void)
+{
+    register_kernel();
+    EXPECT(occupancy(1024, 0), 1);
+    EXPECT(occupancy(512, 0), 2);
+    EXPECT(occupancy(32, 0), 16);
 }
 
 static void launch_configurations_are_a_stack_of_each_thread(void)
@@ -281,6 +291,8 @@ static const struct litmus cases[] = {
      NULL},
     LITMUS(what_a_card_would_refuse_is_refused),
     LITMUS(occupancy_follows_from_the_block),
+    {"occupancy_is_limited_by_threads", occupancy_is_limited_by_threads,
+     "ACTSWAP_SIM_GPU=t4", NULL},
     LITMUS(launch_configurations_are_a_stack_of_each_thread),
     LITMUS(no_stream_captures),
     LITMUS(every_missing_function_says_so),
