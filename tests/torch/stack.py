@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs Python on the installed stack: libactswap over simcuda, as `actswap rehearse`.
 
-ACTSWAP_PREFIX names the installation (meson install). The Python that runs pytest, with
+PREFIX names the installation (meson install). The Python that runs pytest, with
 its PyTorch CUDA wheel, runs the scripts too.
 """
 
@@ -17,13 +17,13 @@ TIMEOUT_S = 300
 
 
 def prefix() -> Path:
-    return Path(os.environ.get("ACTSWAP_PREFIX", str(ROOT / "out")))
+    return Path(os.environ.get("PREFIX", str(ROOT / "out")))
 
 
 def private() -> Path:
     """The folder with the libraries."""
     found = sorted(prefix().glob("lib/**/libactswap.so"))
-    assert found, f"no libactswap.so below {prefix()}: meson install, ACTSWAP_PREFIX"
+    assert found, f"no libactswap.so below {prefix()}: meson install, PREFIX"
     return found[0].parent
 
 
