@@ -47,6 +47,12 @@ int as_path_world(void)
     return first_number((const char *const[]){"WORLD_SIZE", "SLURM_NTASKS", NULL}, 1);
 }
 
+int as_path_local_world(void)
+{
+    return first_number(
+        (const char *const[]){"LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", NULL}, 1);
+}
+
 // When a process started, in ticks since boot: unlike a time of day it is the same
 // whoever asks. 0: not known.
 static unsigned long long process_start(pid_t pid)

@@ -15,6 +15,9 @@ struct as_settings;
 int as_path_rank(void);
 int as_path_world(void);
 
+// How many ranks share this machine: LOCAL_WORLD_SIZE or SLURM's, else 1.
+int as_path_local_world(void);
+
 // What the ranks of one launch have in common: ACTSWAP_RUN_ID, SLURM's job and step,
 // TORCHELASTIC_RUN_ID, the launcher's process if there is a rank, else our own process.
 // Characters that do not belong in a file name become '_'.

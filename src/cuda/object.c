@@ -13,8 +13,7 @@
 struct search {
     const void *code; // the object that holds this, or NULL for any
     const char *prefix;
-    char *name;
-    bool found;
+    char name[AS_OBJECT_NAME]; // what was found, or ""
 };
 
 static bool begins(const char *text, const char *prefix)
@@ -76,8 +75,17 @@ static bool holds(const struct dl_phdr_info *info, const void *code)
 
 static int finish(struct search *search, const char *name)
 {
-    search->found = snprintf(search->name, AS_OBJECT_NAME, "%s", name) < AS_OBJECT_NAME;
+    if (snprintf(search->name, AS_OBJECT_NAME, "%s", name) >= AS_OBJECT_NAME)
+        search->name[0] = '\0';
     return 1;
+}
+
+static bool look(int (*match)(struct dl_phdr_info *, size_t, void *),
+                 struct search *search, char name[AS_OBJECT_NAME])
+{
+    dl_iterate_phdr(match, search);
+    memcpy(name, search->name, AS_OBJECT_NAME);
+    return name[0];
 }
 
 static int match_name(struct dl_phdr_info *info, size_t bytes, void *context)
@@ -114,23 +122,20 @@ static int match_soname(struct dl_phdr_info *info, size_t bytes, void *context)
 
 bool as_object_find(const char *prefix, char name[AS_OBJECT_NAME])
 {
-    struct search search = {.prefix = prefix, .name = name};
-    dl_iterate_phdr(match_name, &search);
-    return search.found;
+    struct search search = {.prefix = prefix};
+    return look(match_name, &search, name);
 }
 
 bool as_object_needs(const void *code, const char *prefix, char name[AS_OBJECT_NAME])
 {
-    struct search search = {.code = code, .prefix = prefix, .name = name};
-    dl_iterate_phdr(match_needed, &search);
-    return search.found;
+    struct search search = {.code = code, .prefix = prefix};
+    return look(match_needed, &search, name);
 }
 
 bool as_object_soname(const void *code, char name[AS_OBJECT_NAME])
 {
-    struct search search = {.code = code, .name = name};
-    dl_iterate_phdr(match_soname, &search);
-    return search.found;
+    struct search search = {.code = code};
+    return look(match_soname, &search, name);
 }
 
 bool as_object_same(const void *code, const void *other)

@@ -14,11 +14,9 @@
 static const struct {
     const char *symbol, *library;
 } homes[] = {
-    {"cuda", "libcudart.so"},
-    {"__cuda", "libcudart.so"},
+    {"cuda", "libcudart.so"}, {"__cuda", "libcudart.so"},
     {"sim_", "libcudart.so"}, // there only if the runtime is simcuda's
-    {"cupti", "libcupti.so"},
-    {"cu", "libcuda.so"},
+    {"cupti", "libcupti.so"}, {"cu", "libcuda.so"},
 };
 
 static const char *library_of(const char *symbol)
@@ -100,7 +98,7 @@ static int settle(cudaError_t result)
 // Looks up the function once and calls it.
 #define OWN(symbol, ...)                                                                 \
     do {                                                                                 \
-        static void *place_;                                                     \
+        static void *place_;                                                             \
         __typeof__(&symbol) call_ = (__typeof__(&symbol))own(&place_, #symbol);          \
         return call_ ? settle(call_(__VA_ARGS__)) : (int)cudaErrorNotSupported;          \
     } while (0)

@@ -124,6 +124,7 @@ static struct actswap_page *hold_first(struct as_pager *pager, struct as_page_li
     pthread_mutex_lock(&pager->lock);
     struct actswap_page *page = list->first;
     if (page) {
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a page that ended is in no list
         as_page_unlink(page);
         page->holds++;
         *needs = page->needs;
@@ -168,15 +169,69 @@ static void order_end(struct as_pager *pager, struct actswap_page *page)
     as_device_leave(page->lane->device, before);
 }
 
+static bool has_readers(struct as_pager *pager, const struct actswap_page *page)
+{
+    void *streams[READERS_MAX];
+    size_t count = as_streams_since(pager->streams, page->lane->device, page->since,
+                                    streams, READERS_MAX);
+    bool found = count >= READERS_MAX;
+    for (size_t i = 0; i < count && !found; i++)
+        found = streams[i] != page->owner;
+    return found;
+}
+
+static bool needs_order(struct as_pager *pager, const struct actswap_page *page)
+{
+    return page->ref && page->copied && (!page->restored || has_readers(pager, page));
+}
+
+// A captured stream may wait for nothing outside of its capture.
+static bool put_off(struct as_pager *pager, struct actswap_page *page)
+{
+    if (!is_captured(page->owner))
+        return false;
+    pthread_mutex_lock(&pager->lock);
+    as_page_append(&pager->put_off, page);
+    pthread_mutex_unlock(&pager->lock);
+    return true;
+}
+
 static void end_page(struct as_pager *pager, struct actswap_page *page)
 {
-    if (page->ref) {
-        if (page->copied)
-            order_end(pager, page);
-        page->verbs->release(page->context, page->ref);
+    if (needs_order(pager, page)) {
+        if (put_off(pager, page))
+            return;
+        order_end(pager, page);
     }
+    if (page->ref)
+        page->verbs->release(page->context, page->ref);
     as_move_forget(pager, page);
     free(page);
+}
+
+static struct actswap_page *take_first(struct as_pager *pager, struct as_page_list *list)
+{
+    pthread_mutex_lock(&pager->lock);
+    struct actswap_page *page = list->first;
+    if (page)
+        as_page_unlink(page);
+    pthread_mutex_unlock(&pager->lock);
+    return page;
+}
+
+void as_evict_finish(struct as_pager *pager)
+{
+    // Each once: one that is put off again is behind the last of now.
+    pthread_mutex_lock(&pager->lock);
+    size_t count = 0;
+    for (struct actswap_page *page = pager->put_off.first; page; page = page->next)
+        count++;
+    pthread_mutex_unlock(&pager->lock);
+    while (count--) {
+        struct actswap_page *page = take_first(pager, &pager->put_off);
+        if (page)
+            end_page(pager, page);
+    }
 }
 
 void as_evict_unhold(struct as_pager *pager, struct actswap_page *page)

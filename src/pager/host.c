@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pager/host.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,10 +26,14 @@ static uint64_t number_after(const char *root, const char *path, const char *lab
         return UINT64_MAX;
     char line[LINE_BYTES];
     uint64_t number = UINT64_MAX;
-    while (number == UINT64_MAX && fgets(line, sizeof(line), file))
-        if (strncmp(line, label, strlen(label)) == 0 &&
-            sscanf(line + strlen(label), "%" SCNu64, &number) != 1)
-            break;
+    while (number == UINT64_MAX && fgets(line, sizeof(line), file)) {
+        char *start = line + strlen(label), *end = start;
+        if (strncmp(line, label, strlen(label)) != 0)
+            continue;
+        number = strtoull(start, &end, 10);
+        if (end == start)
+            number = UINT64_MAX;
+    }
     fclose(file);
     return number;
 }

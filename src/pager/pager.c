@@ -50,6 +50,7 @@ void as_pager_destroy(struct as_pager *pager)
 {
     if (!pager)
         return;
+    as_evict_finish(pager);
     if (pager->slab)
         destroy_lanes(pager);
     as_slab_destroy(pager->slab);
@@ -503,6 +504,7 @@ void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
     case ACTSWAP_STEP:
         break;
     }
+    as_evict_finish(pager);
 }
 
 void as_pager_totals(struct as_pager *pager, struct as_pager_totals *totals)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/path.h"
 #include "core/settings.h"
 #include "cuda/runtime.h"
 #include "pager/host.h"
@@ -43,12 +44,6 @@ void as_slab_destroy(struct as_slab *slab)
     free(slab);
 }
 
-static unsigned local_ranks(void)
-{
-    const char *value = getenv("LOCAL_WORLD_SIZE");
-    return value ? (unsigned)strtoul(value, NULL, 10) : 1;
-}
-
 // Two threads may both measure; the first result stays.
 static uint64_t cap_of(struct as_slab *slab)
 {
@@ -58,7 +53,8 @@ static uint64_t cap_of(struct as_slab *slab)
     if (cap)
         return cap;
     uint64_t available = as_host_available("");
-    uint64_t measured = as_host_cap(slab->settings, available, local_ranks());
+    uint64_t measured =
+        as_host_cap(slab->settings, available, (unsigned)as_path_local_world());
     if (slab->settings->host_memory_bytes > measured)
         as_log(AS_LOG_WARN,
                "pager: pinned memory is capped at %llu MiB, not %llu MiB: %s",

@@ -36,6 +36,7 @@ struct as_pager {
     struct as_page_table *table;
     struct as_page_list outside; // of any block, still to be let go
     struct as_page_list back; // brought in again
+    struct as_page_list put_off; // dropped, but their stream was being captured
     uint64_t forward_generation; // that the last forward began with
     unsigned backwards; // that run
     struct as_pager_totals totals;
@@ -56,7 +57,10 @@ void as_move_forget(struct as_pager *pager, struct actswap_page *page);
 // Lets go of the pages of a list, first to last, and leaves it empty.
 void as_evict(struct as_pager *pager, struct as_page_list *list);
 
-// Ends a hold or a use, and the page with the last of both. The lock is not held.
+// Ends a hold, and the page with the last hold or use. The lock is not held.
 void as_evict_unhold(struct as_pager *pager, struct actswap_page *page);
+
+// Ends the pages whose end was put off, as far as no capture stands against it.
+void as_evict_finish(struct as_pager *pager);
 
 #endif

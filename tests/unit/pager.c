@@ -478,6 +478,25 @@ Test(pager, nothing_is_let_go_while_its_stream_is_captured)
     as_pager_drop(fw.pager, page);
 }
 
+Test(pager, a_page_dropped_while_its_stream_is_captured_ends_afterwards)
+{
+    struct actswap_page *page;
+    struct storage *x = filled(6, NULL);
+    save(x, NULL, &page);
+    storage_drop(x);
+    fake_capture(NULL, true);
+    int waits = fake_calls("as_cuda_stream_wait");
+
+    as_pager_drop(fw.pager, page);
+    as_pager_mark(fw.pager, ACTSWAP_STEP);
+    cr_expect_eq(fake_calls("as_cuda_stream_wait"), waits);
+    cr_expect_eq(fw.held, 1);
+    fake_capture(NULL, false);
+    as_pager_mark(fw.pager, ACTSWAP_STEP);
+    cr_expect_eq(fw.held, 0);
+    as_pager_destroy(fw.pager);
+}
+
 // --- Verbs that call back
 
 static struct actswap_page *victims[2];
