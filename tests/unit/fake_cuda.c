@@ -8,19 +8,9 @@
 
 #include "cuda/runtime.h"
 
-enum {
-    NOT_READY = 600,
-    FAILED = 2,
-    NAMES = 32,
-    LANES = 64
-};
+enum { NOT_READY = 600, FAILED = 2, NAMES = 32, LANES = 64 };
 
-enum kind {
-    FILL,
-    COPY,
-    RECORD,
-    WAIT
-};
+enum kind { FILL, COPY, RECORD, WAIT };
 
 struct work {
     struct work *next, *queued;

@@ -12,10 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum fake_pace {
-    FAKE_EAGER,
-    FAKE_LAZY
-};
+enum fake_pace { FAKE_EAGER, FAKE_LAZY };
 
 // A compute stream of the framework's.
 void *fake_stream(enum fake_pace pace);

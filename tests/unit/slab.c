@@ -86,9 +86,7 @@ Test(slab, a_buffer_keeps_the_event_of_its_last_copy)
 
 Test(slab, many_buffers_come_and_go)
 {
-    enum {
-        COUNT = 300
-    };
+    enum { COUNT = 300 };
     struct as_buffer buffers[COUNT];
     for (size_t i = 0; i < COUNT; i++)
         buffers[i] = take(100 + i % 7);
