@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attention.hpp"
+
+namespace simtorch
+{
+
+} // namespace simtorch

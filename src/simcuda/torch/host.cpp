@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host passes of operators whose CUDA host code cannot run on the simulated device.
+#include "host.hpp"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/cuda/EmptyTensor.h>
+#include <c10/core/DeviceGuard.h>
+
+namespace simtorch
+{
+
+at::Tensor empty_like_meta(const at::Tensor &meta, c10::DeviceIndex device)
+{
+    return at::detail::empty_strided_cuda(meta.sizes(), meta.strides(),
+                                          meta.scalar_type(),
+                                          c10::Device(c10::kCUDA, device));
+}
+
+at::Tensor empty_device(c10::IntArrayRef sizes, c10::ScalarType dtype,
+                        c10::DeviceIndex device)
+{
+    return at::detail::empty_cuda(sizes, dtype, c10::Device(c10::kCUDA, device),
+                                  std::nullopt);
+}
+
+// --- Meta
+
+namespace
+{
+
+// CUDA tensors of a call, and the meta or CPU tensors that stand for them.
+using Pairs = std::vector<std::pair<at::Tensor, at::Tensor>>;
+
+at::Tensor to_meta(const at::Tensor &tensor, Pairs *pairs)
+{
+    if (!tensor.defined() || !tensor.is_cuda())
+        return tensor;
+    for (const auto &pair : *pairs)
+        if (pair.first.is_same(tensor))
+            return pair.second;
+    at::Tensor meta = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(),
+                                                     tensor.scalar_type());
+    pairs->emplace_back(tensor, meta);
+    return meta;
+}
+
+c10::IValue to_meta(const c10::IValue &value, Pairs *pairs)
+{
+    if (value.isTensor())
+        return to_meta(value.toTensor(), pairs);
+    if (value.isDevice() && value.toDevice().is_cuda())
+        return c10::Device(c10::kMeta);
+    if (value.isTensorList()) {
+        c10::List<at::Tensor> list;
+        for (const auto &item : value.toTensorVector())
+            list.push_back(to_meta(item, pairs));
+        return list;
+    }
+    return value;
+}
+
+// What the device has for a tensor that another kernel gave back: one of the arguments,
+// resized if that kernel resized it, or a new tensor of that shape.
+at::Tensor from_stand_in(const at::Tensor &given, const Pairs &pairs,
+                         c10::DeviceIndex device)
+{
+    if (!given.defined())
+        return given;
+    for (const auto &pair : pairs) {
+        if (!pair.second.is_same(given))
+            continue;
+        if (pair.first.sizes() != given.sizes())
+            pair.first.resize_(given.sizes());
+        return pair.first;
+    }
+    return empty_like_meta(given, device);
+}
+
+c10::IValue from_stand_in(const c10::IValue &given, const Pairs &pairs,
+                          c10::DeviceIndex device)
+{
+    if (given.isTensor())
+        return from_stand_in(given.toTensor(), pairs, device);
+    if (given.isTensorList()) {
+        c10::List<at::Tensor> list;
+        for (const auto &item : given.toTensorVector())
+            list.push_back(from_stand_in(item, pairs, device));
+        return list;
+    }
+    return given;
+}
+
+} // namespace
+
+void host_meta(const Operator &op, c10::DispatchKeySet, Stack *stack)
+{
+    BelowAutograd below;
+    const c10::DeviceIndex device = device_of(*stack, op.arguments());
+    c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
+    Pairs pairs;
+    auto *first = top(stack, op.arguments());
+    for (size_t i = 0; i < op.arguments(); i++)
+        first[i] = to_meta(first[i], &pairs);
+    op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+    first = top(stack, op.returns());
+    for (size_t i = 0; i < op.returns(); i++)
+        first[i] = from_stand_in(first[i], pairs, device);
+}
+
+// --- Sizes that depend on values
+
+namespace
+{
+
+// The call whose host pass this thread is in, if any.
+thread_local const Stack *outer_arguments;
+
+bool holds_storage(const c10::IValue &value, const void *storage)
+{
+    if (value.isTensor()) {
+        const auto &tensor = value.toTensor();
+        return tensor.defined() && tensor.has_storage() &&
+               tensor.storage().unsafeGetStorageImpl() == storage;
+    }
+    if (value.isTensorList() || value.isOptionalTensorList())
+        for (const auto &item : value.toListRef())
+            if (holds_storage(item, storage))
+                return true;
+    return false;
+}
+
+// Inside another operator's host pass only that operator's arguments have values:
+// whatever its host code made since has not been computed.
+bool has_values(const at::Tensor &tensor)
+{
+    if (!sim_in_host_pass())
+        return true;
+    if (!outer_arguments)
+        return false;
+    for (const auto &argument : *outer_arguments)
+        if (holds_storage(argument, tensor.storage().unsafeGetStorageImpl()))
+            return true;
+    return false;
+}
+
+void check_values(const Operator &op, const c10::IValue &value)
+{
+    TORCH_CHECK(sim_compute() == SIM_VALUES, "simcuda: ", op.name,
+                " makes a result whose size depends on values, and "
+                "ACTSWAP_SIM_COMPUTE=shapes computes none; use values");
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda())
+        TORCH_CHECK(has_values(value.toTensor()), "simcuda: ", op.name,
+                    " is asked for values that its caller has not computed yet");
+}
+
+} // namespace
+
+OuterCall::OuterCall(const Stack *arguments) : before_(outer_arguments)
+{
+    if (!outer_arguments)
+        outer_arguments = arguments;
+}
+
+OuterCall::~OuterCall()
+{
+    outer_arguments = before_;
+}
+
+static void body_deliver(Call &call)
+{
+    for (size_t i = 0; i < call.results.size(); i++)
+        deliver(call.results[i], call.arguments[i]);
+}
+
+void host_eager(const Operator &op, c10::DispatchKeySet, Stack *stack)
+{
+    BelowAutograd below;
+    const size_t count = op.arguments();
+    const c10::DeviceIndex device = device_of(*stack, count);
+    c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
+    auto *first = top(stack, count);
+    Pairs pairs;
+    Aliases aliases;
+    for (size_t i = 0; i < count; i++) {
+        check_values(op, first[i]);
+        const c10::IValue alias = aliases.value(first[i], op.written[i]);
+        if (first[i].isTensor() && first[i].toTensor().defined())
+            pairs.emplace_back(first[i].toTensor(), alias.toTensor());
+        first[i] = alias;
+    }
+    const int error = sim_drain(current_stream(device));
+    TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
+    op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+
+    first = top(stack, op.returns());
+    const Stack computed(first, first + op.returns());
+    for (size_t i = 0; i < op.returns(); i++)
+        first[i] = from_stand_in(first[i], pairs, device);
+    submit({op, body_deliver, computed, Stack(first, first + op.returns())});
+}
+
+// --- Copies
+
+// Between host and device PyTorch's own code runs as it is: its cudaMemcpyAsync is real,
+// and what it converts or makes contiguous comes back here as operators of its own.
+void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
+{
+    const auto *first = top(stack, op.arguments());
+    const at::Tensor &to = first[0].toTensor(), &from = first[1].toTensor();
+    if (to.device() == from.device())
+        run_halves(op, host_real, keys, stack);
+    else
+        host_real(op, keys, stack);
+}
+
+} // namespace simtorch

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator.hpp"
+
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "host.hpp"
+#include "random.hpp"
+
+namespace simtorch
+{
+
+namespace
+{
+
+class InHostPass
+{
+  public:
+    InHostPass(const char *op, const Stack *arguments) : outer_(arguments)
+    {
+        sim_host_pass_enter(op);
+    }
+    ~InHostPass()
+    {
+        sim_host_pass_leave();
+    }
+    InHostPass(const InHostPass &) = delete;
+    InHostPass &operator=(const InHostPass &) = delete;
+
+  private:
+    OuterCall outer_;
+};
+
+std::vector<bool> written_arguments(const c10::FunctionSchema &schema)
+{
+    std::vector<bool> written;
+    for (const auto &argument : schema.arguments())
+        written.push_back(argument.alias_info() && argument.alias_info()->isWrite());
+    return written;
+}
+
+std::string full_name(const c10::OperatorName &name)
+{
+    return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+void call_run(void *arg)
+{
+    Call &call = *static_cast<Call *>(arg);
+    const char *name = call.op.name.c_str();
+
+    // Reductions split their work by the number of threads; without this the queue's
+    // thread would split otherwise than the program's own, and sums would differ.
+    thread_local bool ready = (at::init_num_threads(), true);
+    (void)ready;
+    try {
+        BelowAutograd below;
+        call.body(call);
+    } catch (const c10::Error &error) {
+        sim_fail("the body of %s failed: %s", name, error.what_without_backtrace());
+    } catch (const std::exception &error) {
+        sim_fail("the body of %s failed: %s", name, error.what());
+    }
+}
+
+void call_destroy(void *arg)
+{
+    delete static_cast<Call *>(arg);
+}
+
+bool is_cuda(const c10::IValue &value, c10::DeviceIndex *device)
+{
+    if (value.isTensor()) {
+        const auto &tensor = value.toTensor();
+        if (!tensor.defined() || !tensor.is_cuda())
+            return false;
+        *device = tensor.get_device();
+        return true;
+    }
+    if (value.isTensorList() || value.isOptionalTensorList())
+        for (const auto &item : value.toListRef())
+            if (is_cuda(item, device))
+                return true;
+    return false;
+}
+
+} // namespace
+
+BelowAutograd::BelowAutograd()
+    : guard_(c10::DispatchKeySet(c10::DispatchKey::BackendSelect),
+             c10::default_excluded_set |
+                 c10::autograd_dispatch_keyset_with_ADInplaceOrView)
+{
+}
+
+Operator::Operator(c10::OperatorHandle found)
+    : handle(found), name(full_name(found.operator_name())),
+      real(found.getComputedKernelForDispatchKey(c10::DispatchKey::CUDA)),
+      host(host_real), body(body_cpu), written(written_arguments(found.schema()))
+{
+    random = place("generator") >= 0;
+}
+
+int Operator::place(const char *argument) const
+{
+    const auto &all = handle.schema().arguments();
+    for (size_t i = 0; i < all.size(); i++)
+        if (all[i].name() == argument)
+            return static_cast<int>(i);
+    return -1;
+}
+
+void *current_stream(c10::DeviceIndex device)
+{
+    return c10::cuda::getCurrentCUDAStream(device).stream();
+}
+
+c10::DeviceIndex device_of(const Stack &stack, size_t count)
+{
+    c10::DeviceIndex device = -1;
+    for (size_t i = stack.size() - count; i < stack.size(); i++)
+        if (is_cuda(stack[i], &device))
+            return device;
+    return c10::cuda::current_device();
+}
+
+void submit(Call call)
+{
+    BelowAutograd below;
+    const c10::DeviceIndex device =
+        call.arguments.empty() ? device_of(call.results, call.results.size())
+                               : device_of(call.arguments, call.arguments.size());
+    Aliases aliases;
+    for (size_t i = 0; i < call.arguments.size(); i++) {
+        const bool written = i < call.op.written.size() && call.op.written[i];
+        call.arguments[i] = aliases.value(call.arguments[i], written);
+    }
+    for (auto &result : call.results)
+        result = aliases.value(result, true);
+
+    const auto &accesses = aliases.accesses();
+    const char *name = call.op.name.c_str();
+    const sim_work work = {name, call_run, call_destroy, new Call(std::move(call))};
+    const int error =
+        sim_submit(current_stream(device), &work, accesses.data(), accesses.size());
+    if (error)
+        sim_fail("%s could not be queued: error %d", name, error);
+}
+
+void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys, Stack *stack)
+{
+    if (sim_in_host_pass()) {
+        host(op, keys, stack);
+        return;
+    }
+    const bool values = op.body && sim_compute() == SIM_VALUES;
+    Call call = {op, op.body, {}, {}};
+    if (values) {
+        auto *first = top(stack, op.arguments());
+        call.arguments.assign(first, first + op.arguments());
+        if (op.random)
+            generator_state(op, call.arguments, &call.seed, &call.offset);
+    }
+    {
+        InHostPass pass(op.name.c_str(), &call.arguments);
+        host(op, keys, stack);
+    }
+    if (values) {
+        auto *first = top(stack, op.returns());
+        call.results.assign(first, first + op.returns());
+        submit(std::move(call));
+    }
+}
+
+void Operator::operator()(const c10::OperatorHandle &, c10::DispatchKeySet keys,
+                          Stack *stack)
+{
+    if (whole)
+        host(*this, keys, stack);
+    else
+        run_halves(*this, host, keys, stack);
+}
+
+void host_real(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
+{
+    op.real.callBoxed(op.handle, keys, stack);
+}
+
+static void deliver_tensor(const at::Tensor &result, const at::Tensor &computed)
+{
+    if (!result.defined() || result.numel() == 0)
+        return;
+    TORCH_CHECK(computed.defined(), "it left a result out");
+    TORCH_CHECK(result.sizes() == computed.sizes(), "it computed sizes ",
+                computed.sizes(), " where the device has ", result.sizes());
+    TORCH_CHECK(result.scalar_type() == computed.scalar_type() ||
+                    (result.is_floating_point() && computed.is_floating_point()),
+                "it computed ", computed.scalar_type(), " where the device has ",
+                result.scalar_type());
+    const bool same = result.const_data_ptr() == computed.const_data_ptr() &&
+                      result.strides() == computed.strides();
+    if (!same)
+        result.copy_(computed);
+}
+
+void deliver(const c10::IValue &result, const c10::IValue &computed)
+{
+    if (result.isTensor()) {
+        deliver_tensor(result.toTensor(), computed.toTensor());
+    } else if (result.isTensorList()) {
+        const auto to = result.toTensorVector(), from = computed.toTensorVector();
+        TORCH_CHECK(to.size() == from.size(), "it computed another number of tensors");
+        for (size_t i = 0; i < to.size(); i++)
+            deliver_tensor(to[i], from[i]);
+    }
+}
+
+void body_cpu(Call &call)
+{
+    auto &stack = call.arguments;
+    if (call.op.random)
+        seed_argument(call);
+    call.op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+    for (size_t i = 0; i < call.results.size(); i++)
+        deliver(call.results[i], stack[i]);
+}
+
+} // namespace simtorch

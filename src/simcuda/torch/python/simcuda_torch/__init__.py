@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the operator bodies of the simulated device once PyTorch is imported.
+
+The simulated runtime puts this package on sys.path inside `import torch`; PyTorch calls
+activate() when the import ends. Without bodies the device would compute nothing, so
+every failure here ends the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import sys
+import typing
+
+EXIT_CANNOT = 125
+
+
+def fail(message: str) -> typing.NoReturn:
+    sys.stderr.write(f"simcuda: error: {message}\n")
+    sys.stderr.flush()
+    os._exit(EXIT_CANNOT)
+
+
+def bodies_for(version: str, folder: pathlib.Path) -> pathlib.Path:
+    """The library that was built for this PyTorch."""
+    path = folder / f"simtorch-{version}.so"
+    if not path.exists():
+        built = sorted(p.stem.split("-", 1)[1] for p in folder.glob("simtorch-*.so"))
+        fail(
+            f"there are no operator bodies for PyTorch {version}; "
+            f"this actswap has them for {', '.join(built) or 'none'}: "
+            "build it with that PyTorch, or install one of these"
+        )
+    return path
+
+
+def check_guard(runtime: ctypes.CDLL) -> None:
+    """Ends the process when a library of NVIDIA's is mapped."""
+    message = ctypes.create_string_buffer(1024)
+    if runtime.sim_guard(message, ctypes.c_size_t(len(message))):
+        fail(message.value.decode(errors="replace"))
+
+
+def activate() -> None:
+    """Replaces the CUDA kernels of PyTorch's operators. Called once, by PyTorch."""
+    torch = sys.modules["torch"]
+    version = torch.__version__.split("+")[0]
+    if torch.version.cuda is None:
+        return
+    folder = pathlib.Path(__file__).resolve().parents[2]
+    try:
+        bodies = ctypes.CDLL(str(bodies_for(version, folder)))
+    except OSError as error:
+        fail(f"the operator bodies cannot be loaded: {error}")
+    bodies.simtorch_error.restype = ctypes.c_char_p
+    if bodies.simtorch_activate() < 0:
+        fail(f"the operator bodies cannot start: {bodies.simtorch_error().decode()}")
+    check_guard(ctypes.CDLL(None))

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SIM_TORCH_RANDOM_HPP
+#define SIM_TORCH_RANDOM_HPP
+
+// Random numbers of the device. PyTorch's own CUDA generator is (seed, offset) and is
+// advanced by the host pass as on the card; bodies turn (seed, offset) into numbers, so
+// that a restored generator state gives the same numbers again. The CPU's generator is
+// never touched.
+
+#include "operator.hpp"
+
+namespace simtorch
+{
+
+// The state of the generator that this call will draw from: its `generator` argument,
+// or the device's default one.
+void generator_state(const Operator &op, const Stack &arguments, uint64_t *seed,
+                     uint64_t *offset);
+
+// Gives the call a CPU generator that is a function of (seed, offset).
+void seed_argument(Call &call);
+at::Generator cpu_generator(uint64_t seed, uint64_t offset);
+
+void body_native_dropout(Call &call);
+void body_fused_dropout(Call &call);
+void body_uniform(Call &call);
+void body_normal(Call &call);
+
+} // namespace simtorch
+
+#endif

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "attention.hpp"
+#include "random.hpp"
+
+namespace simtorch
+{
+
+namespace
+{
+
+enum Kind {
+    REAL, // stays PyTorch's own: views, metadata, or host code made of other operators
+    BODY, // PyTorch's own host pass, a body of ours
+    RANDOM, // the same, drawing from the device's default generator
+    HOST, // a host pass of ours, the CPU kernel as the body
+    BOTH, // both of ours
+    WHOLE, // the host pass is all of it
+};
+
+struct Row {
+    const char *name; // with its overload, or without for all overloads
+    Kind kind;
+    HostPass host = host_real;
+    Body body = body_cpu;
+};
+
+// Ordered by kind; the first row that fits counts.
+const Row rows[] = {
+    // Metadata and memory only.
+    {"empty", REAL},
+    {"empty_strided", REAL},
+    {"_efficientzerotensor", REAL},
+    {"as_strided", REAL},
+    {"set_", REAL},
+    {"resize_", REAL},
+    {"record_stream", REAL},
+    {"is_pinned", REAL},
+    {"_pin_memory", REAL},
+    {"is_set_to", REAL},
+    {"_has_same_storage_numel", REAL},
+    // A copy to the host and a wait, both real.
+    {"_local_scalar_dense", REAL},
+    // Host code that calls other operators and decides.
+    {"equal", REAL},
+    {"_fused_sdp_choice", REAL},
+    {"_scaled_dot_product_flash_attention", REAL},
+    {"_scaled_dot_product_flash_attention_backward", REAL},
+    {"_scaled_dot_product_efficient_attention", REAL},
+    {"_scaled_dot_product_efficient_attention_backward", REAL},
+    {"_scaled_dot_product_cudnn_attention", REAL},
+    {"_scaled_dot_product_cudnn_attention_backward", REAL},
+
+    {"copy_", WHOLE, host_copy},
+
+    {"mm", HOST, host_product},
+    {"addmm", HOST, host_product},
+    {"addmm_", HOST, host_product},
+    {"_addmm_activation", HOST, host_product},
+    {"bmm", HOST, host_product},
+    {"baddbmm", HOST, host_product},
+    {"baddbmm_", HOST, host_product},
+    {"addmv", HOST, host_product},
+    {"addmv_", HOST, host_product},
+    {"dot", HOST, host_product},
+    {"vdot", HOST, host_product},
+
+    {"nonzero", WHOLE, host_eager},
+    {"masked_select", WHOLE, host_eager},
+    {"_unique2", WHOLE, host_eager},
+    {"unique_dim", WHOLE, host_eager},
+    {"unique_consecutive", WHOLE, host_eager},
+    {"unique_dim_consecutive", WHOLE, host_eager},
+    {"bincount", WHOLE, host_eager},
+    {"repeat_interleave", WHOLE, host_eager},
+
+    {"uniform_", BODY, host_real, body_uniform},
+    {"normal_", BODY, host_real, body_normal},
+    {"native_dropout", RANDOM, host_real, body_native_dropout},
+    {"_fused_dropout", RANDOM, host_real, body_fused_dropout},
+};
+
+const Row *find_row(const std::string &name)
+{
+    const std::string plain = name.substr(strlen("aten::"));
+    const std::string base = plain.substr(0, plain.find('.'));
+    for (const auto &row : rows)
+        if (plain == row.name || base == row.name)
+            return &row;
+    return nullptr;
+}
+
+// A result that shares memory with an argument that is not written: a view.
+bool makes_view(const c10::FunctionSchema &schema)
+{
+    const auto &returns = schema.returns();
+    return std::any_of(returns.begin(), returns.end(), [](const auto &result) {
+        return result.alias_info() && !result.alias_info()->isWrite();
+    });
+}
+
+bool has_cpu_kernel(const c10::OperatorHandle &handle)
+{
+    for (auto key : {c10::DispatchKey::CPU, c10::DispatchKey::CompositeExplicitAutograd,
+                     c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
+                     c10::DispatchKey::CompositeImplicitAutograd})
+        if (handle.hasKernelForDispatchKey(key))
+            return true;
+    return false;
+}
+
+} // namespace
+
+std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle)
+{
+    const auto &name = handle.operator_name();
+    const std::string full =
+        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    const Row *row = find_row(full);
+    if (row ? row->kind == REAL : makes_view(handle.schema()))
+        return nullptr;
+    const bool host_is_ours = row && row->host != host_real;
+    if (!host_is_ours && sim_compute() == SIM_SHAPES)
+        return nullptr;
+    if (!row && !has_cpu_kernel(handle))
+        return nullptr;
+
+    auto made = std::make_unique<Operator>(handle);
+    if (row) {
+        made->host = row->host;
+        made->body = row->body;
+        made->whole = row->kind == WHOLE;
+        made->random |= row->kind == RANDOM;
+    }
+    return made;
+}
+
+} // namespace simtorch
