@@ -81,7 +81,10 @@ AS_EXPORT int actswap_need(struct actswap_page *page, void *stream,
 
     if (!engine || !page || !HAS(struct actswap_resident, ref, out->size))
         return -EINVAL;
-    return as_pager_need(engine->pager, page, stream, out);
+    const int err = as_pager_need(engine->pager, page, stream, out);
+    if (!err) // it may lie in new memory
+        as_ledger_tag(engine->ledger, -1, out->address, ACTSWAP_ACTIVATION);
+    return err;
 }
 
 AS_EXPORT void actswap_drop(struct actswap_page *page)

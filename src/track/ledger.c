@@ -168,13 +168,10 @@ static void tree_unlink(struct as_ledger *ledger, uint32_t *link)
     *link = left ? left : right;
 }
 
-// The live block that holds `address`, or NULL.
 static struct node *tree_find(struct as_ledger *ledger, int device, uintptr_t address)
 {
-    if (device < 0 || device >= DEVICES)
-        return NULL;
-
     struct node *nodes = ledger->nodes, *below = NULL;
+
     for (uint32_t at = ledger->devices[device].root; at;) {
         if (nodes[at].address <= address) {
             below = &nodes[at];
@@ -184,6 +181,22 @@ static struct node *tree_find(struct as_ledger *ledger, int device, uintptr_t ad
         }
     }
     return below && address - below->address < below->bytes ? below : NULL;
+}
+
+// The live block that holds `address`, or NULL; *device becomes its own if it is -1.
+static struct node *find_block(struct as_ledger *ledger, int *device, const void *address)
+{
+    const int last = *device < 0 ? DEVICES - 1 : *device;
+
+    for (int i = *device < 0 ? 0 : *device; i <= last && i < DEVICES; i++) {
+        struct node *node = tree_find(ledger, i, (uintptr_t)address);
+
+        if (node) {
+            *device = i;
+            return node;
+        }
+    }
+    return NULL;
 }
 
 // --- Books
@@ -319,14 +332,8 @@ void as_ledger_clear(struct as_ledger *ledger)
 bool as_ledger_find(struct as_ledger *ledger, int device, const void *address,
                     struct as_block *block)
 {
-    const int last = device < 0 ? DEVICES - 1 : device;
-    const struct node *node = NULL;
-
     pthread_mutex_lock(&ledger->lock);
-    for (int i = device < 0 ? 0 : device; i <= last && !node; i++) {
-        node = tree_find(ledger, i, (uintptr_t)address);
-        device = node ? i : device;
-    }
+    const struct node *node = find_block(ledger, &device, address);
     if (node)
         *block = (struct as_block){
             .address = (const void *)node->address, // NOLINT(performance-no-int-to-ptr)
@@ -387,7 +394,7 @@ int as_ledger_tag(struct as_ledger *ledger, int device, const void *address,
         return -EINVAL;
 
     pthread_mutex_lock(&ledger->lock);
-    struct node *node = tree_find(ledger, device, (uintptr_t)address);
+    struct node *node = find_block(ledger, &device, address);
     if (node && (category != ACTSWAP_ACTIVATION || node->category == ACTSWAP_UNKNOWN))
         recategorize(&ledger->devices[device], node, category);
     pthread_mutex_unlock(&ledger->lock);
@@ -398,7 +405,7 @@ int as_ledger_expect_free(struct as_ledger *ledger, int device, const void *addr
                           uint64_t generation)
 {
     pthread_mutex_lock(&ledger->lock);
-    struct node *node = tree_find(ledger, device, (uintptr_t)address);
+    struct node *node = find_block(ledger, &device, address);
     const bool same = node && node->generation == generation;
     if (same)
         node->expected = true;

@@ -63,8 +63,9 @@ uint64_t as_ledger_now(const struct as_ledger *ledger);
 size_t as_ledger_streams(struct as_ledger *ledger, int device, uint64_t generation,
                          void *streams[], size_t count);
 
-// 0 or -ENOENT. A block that was alive at the peak changes its category there as well.
-// An activation is told by its use, so it never replaces another name.
+// 0 or -ENOENT. Device -1 as above. A block that was alive at the peak changes its
+// category there as well.
+// An activation is told by its use, so that it never replaces another name.
 int as_ledger_tag(struct as_ledger *ledger, int device, const void *address,
                   enum actswap_category category);
 
