@@ -8,10 +8,9 @@
 #include "simcuda/runtime/device.h"
 #include "simcuda/simcuda.h"
 
-// A device's own queues are bounded, too: submission waits for the oldest entries.
-enum {
-    PENDING_MAX = 16384
-};
+// A device's own queues are bounded, too: submission then waits for the oldest entries,
+// many at a time, as each wait is a change of threads.
+enum { PENDING_MAX = 16384, MAKE_ROOM = 1024 };
 
 // Owned by `after`; `before` is NULL once that one is done.
 struct sim_edge {
@@ -219,12 +218,17 @@ void sim_entry_want(struct sim_entry *entry)
     settle();
 }
 
+static void wait_until_done(const struct sim_entry *entry)
+{
+    while (!entry->done)
+        pthread_cond_wait(&queue.done, &queue.lock);
+}
+
 void sim_entry_await(struct sim_entry *entry)
 {
     sim_entry_hold(entry);
     sim_entry_want(entry);
-    while (!entry->done)
-        pthread_cond_wait(&queue.done, &queue.lock);
+    wait_until_done(entry);
     sim_entry_release(entry);
 }
 
@@ -283,6 +287,21 @@ static void await_submission(const struct sim_entry *entry)
         pthread_cond_wait(&queue.done, &queue.lock);
 }
 
+static void make_room(void)
+{
+    struct sim_entry *oldest[MAKE_ROOM];
+    size_t count = 0;
+
+    for (struct sim_entry *at = queue.oldest; at && count < MAKE_ROOM; at = at->newer)
+        oldest[count++] = sim_entry_hold(at);
+    for (size_t i = 0; i < count; i++)
+        sim_entry_want(oldest[i]);
+    for (size_t i = 0; i < count; i++) {
+        wait_until_done(oldest[i]);
+        sim_entry_release(oldest[i]);
+    }
+}
+
 void sim_entry_launch(struct sim_entry *entry)
 {
     if (!queue.started && entry->task.run)
@@ -302,7 +321,7 @@ void sim_entry_launch(struct sim_entry *entry)
         sim_entry_want(entry);
         await_submission(entry);
     } else if (queue.pending > PENDING_MAX) {
-        sim_entry_await(queue.oldest);
+        make_room();
     }
     sim_entry_release(entry);
 }
