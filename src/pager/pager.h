@@ -6,15 +6,21 @@
 //
 // A page's life: resident (saved, copy out queued on the out lane) -> clean (both
 // copies) -> host only (let go) -> copying in -> resident again, as often as it is
-// needed; it ends with its last drop. Nothing here synchronises the device or creates a
-// context; every edge between streams is an event (edges.c has one function per edge):
+// needed; it ends with its last drop. It comes in when it is needed: nothing is fetched
+// ahead yet. Nothing here synchronises the device or creates a context, and the host
+// waits for a stream only after a call of ours failed; every edge between streams is an
+// event (edges.c has one function per edge):
 //
-//   copy out waits for the producer          (as_edge_produced)
-//   letting go waits for the copy out, on the allocation's stream and on every other
-//   compute stream that had work since       (as_edge_reuse)
-//   copy in waits for the new memory         (as_edge_allocated)
-//   the consumer waits for the copy in       (as_edge_arrived)
-//   a pinned buffer's next use waits for the copy that read it (as_edge_host_reuse)
+//   copy out waits for the producer              (as_edge_produced)
+//   a pinned buffer's next use waits for the copy that used it last (as_edge_host_reuse)
+//   letting go waits, on the allocation's stream, for the copy out  (as_edge_reuse)
+//   and for every other compute stream that had work since          (as_edge_readers)
+//   copy in waits for the new memory             (as_edge_allocated)
+//   and for the copy out of the same page        (as_edge_filled)
+//   the consumer waits for the copy in           (as_edge_arrived)
+//
+// A storage that others still hold when it is let go is freed by them, later; what they
+// do on further streams between the two is not ordered by us.
 //
 // Thread-safety: every function may be called from any thread. Verbs are called with no
 // lock held, on the calling thread.

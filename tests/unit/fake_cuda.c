@@ -39,7 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream legacy, *streams = &legacy;
 static enum fake_pace lane_pace[LANES];
 static int lanes, device_now;
-static void (*watcher)(void);
+static void (*watcher)(const char *function);
 static struct {
     char name[48];
     int calls, fail_at;
@@ -174,7 +174,7 @@ void fake_capture(void *stream, bool capturing)
     to_stream(stream)->capturing = capturing;
 }
 
-void fake_watch(void (*watch)(void))
+void fake_watch(void (*watch)(const char *function))
 {
     watcher = watch;
 }
@@ -183,7 +183,7 @@ void fake_watch(void (*watch)(void))
 static bool fails(const char *function)
 {
     if (watcher)
-        watcher();
+        watcher(function);
     pthread_mutex_lock(&lock);
     int at = slot(function);
     names[at].calls++;

@@ -34,7 +34,7 @@ int fake_calls(const char *function);
 
 void fake_capture(void *stream, bool capturing);
 
-// Called at the start of each CUDA call, to see what a caller holds.
-void fake_watch(void (*watch)(void));
+// Called at the start of each CUDA call, where another thread might come in between.
+void fake_watch(void (*watch)(const char *function));
 
 #endif

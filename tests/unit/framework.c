@@ -15,6 +15,8 @@ static void *allocate(void *context, int device, size_t bytes, void *stream,
 {
     (void)context;
     assert(device == 0);
+    if (fw.on_allocate)
+        fw.on_allocate();
     if (fw.allocations_left == 0)
         return NULL;
     if (fw.allocations_left > 0)

@@ -31,6 +31,7 @@ struct framework {
     struct actswap_verbs verbs;
     int allocations_left; // -1: any number; 0: the device is full
     int held; // references that are out
+    void (*on_allocate)(void); // before the memory is there
     void (*on_release)(void);
 };
 
