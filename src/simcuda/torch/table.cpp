@@ -82,6 +82,13 @@ const Row rows[] = {
     {"normal_", BODY, host_real, body_normal},
     {"native_dropout", RANDOM, host_real, body_native_dropout},
     {"_fused_dropout", RANDOM, host_real, body_fused_dropout},
+
+    {"_efficient_attention_forward", RANDOM, host_real, body_efficient_forward},
+    {"_efficient_attention_backward", BODY, host_real, body_efficient_backward},
+    {"_flash_attention_forward", RANDOM, host_real, body_flash_forward},
+    {"_flash_attention_backward", BODY, host_real, body_flash_backward},
+    {"_cudnn_attention_forward", RANDOM, host_cudnn_forward, body_cudnn_forward},
+    {"_cudnn_attention_backward", BOTH, host_cudnn_backward, body_cudnn_backward},
 };
 
 const Row *find_row(const std::string &name)
