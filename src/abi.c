@@ -55,6 +55,7 @@ AS_EXPORT void actswap_detach(void)
 
     if (!engine)
         return;
+    as_roots_collect_last(engine->roots);
     as_pager_attach(engine->pager, NULL, NULL);
     atomic_store(&engine->attached, false);
 }

@@ -356,8 +356,8 @@ void as_engine_write_sometimes(struct as_engine *engine)
     pthread_mutex_unlock(&engine->report_lock);
 }
 
-// Registered with the first CUDA call, so it runs before what the runtime registered at
-// its load: the runtime still answers.
+// Makes no CUDA call: what the device's work needs may be gone by now, and so may the
+// runtime. What is to be read from the device is read when the framework detaches.
 static void at_exit(void)
 {
     struct as_engine *engine = atomic_load(&the_engine);
@@ -366,8 +366,6 @@ static void at_exit(void)
 
     if (!engine || atomic_load(&left_alone) || !atomic_load(&engine->used))
         return;
-    as_roots_collect_last(engine->roots);
-
     pthread_mutex_lock(&engine->report_lock);
     write_report(engine, true);
     if (engine->rank == 0 && engine->log_level >= AS_LOG_INFO) {

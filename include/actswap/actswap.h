@@ -70,7 +70,8 @@ struct actswap_verbs {
 int actswap_attach(const struct actswap_verbs *verbs, void *context);
 
 // Stops all decisions: later saves stay where they are. Live pages keep working. Call
-// it before the framework's verbs become invalid.
+// it before the framework's verbs become invalid, and before the process ends: what is
+// still to be read from the device (losses) is read here, which takes a second at most.
 void actswap_detach(void);
 
 // --- Saved tensors

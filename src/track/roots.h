@@ -26,8 +26,8 @@ int as_roots_add(struct as_roots *roots, int device, const void *address, size_t
 // Picks up what has arrived. Returns how many have not.
 size_t as_roots_collect(struct as_roots *roots);
 
-// The same at the end of the run, when nothing comes later: asks again for up to a
-// second. Never waits for the device otherwise, which may be stuck.
+// The same when nothing comes later: asks again for up to a second. The device may be
+// stuck, so nobody waits for it longer.
 void as_roots_collect_last(struct as_roots *roots);
 
 #endif

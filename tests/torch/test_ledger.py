@@ -27,6 +27,7 @@ def check(told: List[Any], report: Any) -> None:
     ours = [list(pair) for pair in zip(steps["peak_bytes"], steps["peak_reserved_bytes"])]
     assert ours == told
     assert report["peak"]["source"] == "allocator"
+    assert all(len(losses) == 1 and losses[0] for losses in steps["loss_bits"])
     assert report["peak"]["bytes"] == max(peak for peak, _ in told)
     # The caching allocator is the only one to take memory here.
     assert report["peak"]["driver_bytes"] == max(reserved for _, reserved in told)
