@@ -3,6 +3,7 @@
 // A driver for the hook tests, with nothing behind it: each function of the driver that
 // is interposed, one that calls another exported one from inside, and a failure on
 // request (sizes of 13 bytes).
+#include <dlfcn.h>
 #include <stdint.h>
 
 #include <cuda.h>
@@ -16,14 +17,22 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
-    static CUdeviceptr next = 0x10000000;
+    static CUdeviceptr next = 0x10000000, room;
+    static int inside;
 
     if (bytes == 13)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    // As a driver that makes room: the call goes through the interposed name, with the
-    // address that it is about to give.
-    if (cuMemFree_v2(next))
-        return CUDA_ERROR_UNKNOWN;
+    // As a driver that takes room for itself, through the name that everybody sees.
+    if (!inside) {
+        CUresult (*alloc)(CUdeviceptr *, size_t) =
+            (CUresult(*)(CUdeviceptr *, size_t))dlsym(RTLD_DEFAULT, "cuMemAlloc_v2");
+
+        inside = 1;
+        const CUresult result = alloc(&room, 1 << 20);
+        inside = 0;
+        if (result)
+            return result;
+    }
     *address = next;
     next += 0x10000000;
     return CUDA_SUCCESS;
