@@ -62,6 +62,24 @@ AS_EXPORT void actswap_detach(void)
 
 // --- Saved tensors
 
+// While the framework's allocator has said nothing, a storage must be what one cudaMalloc
+// gave. If it lies inside, the allocator cuts up memory and its events do not arrive.
+static bool is_mistaken(struct as_engine *engine, const struct actswap_saved *saved)
+{
+    struct as_block block;
+
+    if (atomic_load_explicit(&engine->mistaken, memory_order_relaxed))
+        return true;
+    if (atomic_load_explicit(&engine->events, memory_order_relaxed) ||
+        !as_ledger_find(engine->ledger, saved->device, saved->address, &block) ||
+        (block.address == saved->address && block.bytes >= saved->bytes))
+        return false;
+    atomic_store(&engine->mistaken, true);
+    as_engine_warn(engine, "memory: the framework's allocations do not arrive here, so "
+                           "peaks are not known and nothing is offloaded");
+    return true;
+}
+
 AS_EXPORT int actswap_save(const struct actswap_saved *saved, struct actswap_page **page)
 {
     struct as_engine *engine = as_engine_get();
@@ -69,9 +87,9 @@ AS_EXPORT int actswap_save(const struct actswap_saved *saved, struct actswap_pag
     *page = NULL;
     if (!engine || !HAS(struct actswap_saved, ref, saved->size))
         return ACTSWAP_KEPT_DETACHED;
-    as_ledger_tag(engine->ledger, saved->device, saved->address, ACTSWAP_ACTIVATION);
-    if (atomic_load_explicit(&engine->mistaken, memory_order_relaxed))
+    if (is_mistaken(engine, saved))
         return ACTSWAP_KEPT_UNKNOWN;
+    as_ledger_tag(engine->ledger, saved->device, saved->address, ACTSWAP_ACTIVATION);
     return as_pager_save(engine->pager, saved, page);
 }
 
@@ -121,22 +139,6 @@ AS_EXPORT void actswap_freed(int device, const void *address, size_t bytes,
     (void)bytes; // the ledger knows
     if (engine)
         as_ledger_remove(engine->ledger, device, address, 0, reserved_bytes);
-}
-
-AS_EXPORT int actswap_check(int device, const void *address, size_t bytes)
-{
-    struct as_engine *engine = as_engine_get();
-    struct as_block block;
-
-    if (!engine)
-        return -ENODEV;
-    if (as_ledger_find(engine->ledger, device, address, &block) &&
-        block.address == address && block.bytes >= bytes)
-        return 0;
-    atomic_store(&engine->mistaken, true);
-    as_engine_warn(engine, "memory: the framework's allocations do not arrive here, so "
-                           "peaks are not known and nothing is offloaded");
-    return -ENOENT;
 }
 
 // --- Structure of the run

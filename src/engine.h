@@ -39,7 +39,7 @@ struct as_engine {
     atomic_bool identified; // the device was asked for its name
     atomic_bool attached;
     atomic_bool events; // the framework's allocator speaks
-    atomic_bool mistaken; // and a test of it failed
+    atomic_bool mistaken; // it should, and does not
     atomic_bool oom; // out of memory, and no step since
     const char *_Atomic framework;
     _Atomic uint64_t after_forward_bytes;

@@ -146,11 +146,6 @@ void actswap_allocated(int device, const void *address, size_t bytes,
                        size_t reserved_bytes, void *stream);
 void actswap_freed(int device, const void *address, size_t bytes, size_t reserved_bytes);
 
-// A framework's test that its events arrive: 0 if the library knows an allocation that
-// begins at `address` and is at least that long. -ENOENT: it does not; from then on the
-// report says that memory is not known (source none), and nothing is offloaded.
-int actswap_check(int device, const void *address, size_t bytes);
-
 // --- Structure of the run
 
 enum actswap_edge { ACTSWAP_ENTER, ACTSWAP_EXIT };

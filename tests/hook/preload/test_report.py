@@ -179,3 +179,29 @@ def test_the_report_stays_where_the_program_began(place: Place, tmp_path: Path) 
     assert result.returncode == 0, result.stderr
     (report,) = place.reports()
     assert report["complete"] is True
+
+
+def test_a_framework_whose_allocations_do_not_arrive(place: Place) -> None:
+    """Source none, one warning, nothing taken; the run is as ever."""
+    result = place.run(
+        place.program("silent"),
+        preload=f"{place.library} {place.runtime}",
+        ACTSWAP_POLICY="offload",
+        **SIM,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == (
+        "attach 0\nattach again -16\n"
+        "all of it: older than this forward\na part: address not known\n"
+    )
+    sentence = (
+        "memory: the framework's allocations do not arrive here, so peaks are not known "
+        "and nothing is offloaded"
+    )
+    assert result.stderr.count(f"actswap: warning: {sentence}\n") == 1
+    (report,) = place.reports()
+    assert report["peak"]["source"] == "none"
+    assert report["warnings"] == [sentence]
+    assert report["run"]["framework"] == "silent 1"
+    assert report["run"]["torch"] is None
+    assert "peak on device   not known" in result.stderr
