@@ -5,46 +5,59 @@ import json
 from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import pytest
 import torch
 
-from stack import ROOT, Run, environment
+from stack import Run, environment
 
-GPT = ("train_gpt.py", "--layers=3", "--batch=4", "--vocab=512", "--foreach")
-MLP = ("train_mlp.py", "--layers=4", "--batch=1024", "--foreach")
+TRAIN = str(Path(__file__).parent / "cases" / "train.py")
+NAMES = ("gpt", "mlp", "gpt-dropout", "mlp-dropout")  # as train.py runs them
+STEPS = 3
 FLOOR = "offload:min=64KiB"
 
-ORDERS = ("late", "early")
-SCRIPTS = pytest.mark.parametrize("script", [GPT, MLP], ids=["gpt", "mlp"])
+name = pytest.mark.parametrize("name", NAMES)
+plain_name = pytest.mark.parametrize("name", ["gpt", "mlp"])
+order = pytest.mark.parametrize("order", ["late", "early"])
+policy = pytest.mark.parametrize("policy", [FLOOR, "recompute"])
+any_policy = pytest.mark.parametrize("policy", ["off", FLOOR, "recompute"])
 
 
-def train(script: Tuple[str, ...], device: str, **settings: str) -> Tuple[Any, Any]:
-    """What the script saved, and the report."""
-    folder = Path(mkdtemp(prefix="actswap-test-"))
-    report, saved = folder / "report.json", folder / "saved.pt"
-    env = environment(report=str(report), **settings)
-    if device == "cpu":
-        del env["LD_PRELOAD"]
-    path = str(ROOT / "examples" / script[0])
-    Run([path, *script[1:], f"--device={device}", f"--save={saved}"], env)
-    return torch.load(saved), json.loads(report.read_text()) if report.exists() else None
+class Training:
+    """One process that trained everything: what it saved, and the report."""
+
+    def __init__(self, device: str, **settings: str) -> None:
+        folder = Path(mkdtemp(prefix="actswap-test-"))
+        report = folder / "report.json"
+        env = environment(report=str(report), **settings)
+        if device == "cpu":
+            del env["LD_PRELOAD"]
+        Run([TRAIN, str(folder), device], env)
+        self.saved = {name: torch.load(folder / f"{name}.pt") for name in NAMES}
+        self.report = json.loads(report.read_text()) if report.exists() else None
+
+    def steps(self, name: str, field: str) -> List[int]:
+        first = NAMES.index(name) * STEPS
+        values = self.report["steps"][field]
+        assert len(values) == STEPS * len(NAMES)
+        return values[first : first + STEPS]
 
 
 @lru_cache(maxsize=None)
-def on_cpu(script: Tuple[str, ...]) -> Any:
-    return train(script, "cpu")[0]
+def on_cpu() -> Training:
+    return Training("cpu")
 
 
 @lru_cache(maxsize=None)
-def simulated(script: Tuple[str, ...], policy: str, order: str) -> Tuple[Any, Any]:
-    return train(script, "cuda", policy=policy, sim_order=order)
+def simulated(policy: str, order: str) -> Training:
+    return Training("cuda", policy=policy, sim_order=order)
 
 
 def differences(left: Dict[str, Any], right: Dict[str, Any]) -> List[Any]:
+    """Where two runs differ by a bit."""
     found: List[Any] = []
-    if left["losses"] != right["losses"]:
+    if left["losses"] != right["losses"] or len(left["losses"]) != STEPS:
         found.append(("losses", left["losses"], right["losses"]))
     for step, pair in enumerate(zip(left["gradients"], right["gradients"])):
         for index, (a, b) in enumerate(zip(*pair)):
@@ -56,39 +69,59 @@ def differences(left: Dict[str, Any], right: Dict[str, Any]) -> List[Any]:
     return found
 
 
-@SCRIPTS
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("policy", ["off", FLOOR, "recompute"])
-def test_a_simulated_run_is_the_cpu_run(script: Any, policy: str, order: str) -> None:
-    assert differences(on_cpu(script), simulated(script, policy, order)[0]) == []
+@plain_name
+@order
+@any_policy
+def test_a_simulated_run_is_the_cpu_run(name: str, policy: str, order: str) -> None:
+    saved = simulated(policy, order).saved[name]
+
+    assert differences(on_cpu().saved[name], saved) == []
 
 
-@SCRIPTS
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("policy", [FLOOR, "recompute"])
-def test_dropout_is_the_plain_run_s(script: Any, policy: str, order: str) -> None:
-    script = (*script, "--dropout=0.25")
-    plain = simulated(script, "off", "late")[0]
+@name
+@order
+@policy
+def test_a_policy_changes_no_bit(name: str, policy: str, order: str) -> None:
+    plain = simulated("off", "early").saved[name]
 
-    assert differences(plain, simulated(script, policy, order)[0]) == []
-    assert differences(plain, simulated(script[:-1], "off", "late")[0]) != []
+    assert differences(plain, simulated(policy, order).saved[name]) == []
 
 
-@SCRIPTS
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("policy", [FLOOR, "recompute"])
-def test_memory_falls_under_both_policies(script: Any, policy: str, order: str) -> None:
-    plain = simulated(script, "off", order)[1]
-    other = simulated(script, policy, order)[1]
+def test_dropout_was_on() -> None:
+    saved = simulated("off", "early").saved
 
-    for before, after in zip(
-        plain["steps"]["after_forward_bytes"], other["steps"]["after_forward_bytes"]
+    assert differences(saved["gpt"], saved["gpt-dropout"]) != []
+    assert differences(saved["mlp"], saved["mlp-dropout"]) != []
+
+
+@name
+@order
+@policy
+def test_memory_falls(name: str, policy: str, order: str) -> None:
+    plain, other = simulated("off", order), simulated(policy, order)
+
+    for field in ("after_forward_bytes", "peak_bytes"):
+        for before, after in zip(plain.steps(name, field), other.steps(name, field)):
+            assert after < before
+
+
+@name
+@order
+def test_offload_releases_what_it_copies(name: str, order: str) -> None:
+    plain, other = simulated("off", order), simulated(FLOOR, order)
+
+    assert plain.steps(name, "released_bytes") == [0] * STEPS
+    for out, back, released in zip(
+        other.steps(name, "out_bytes"),
+        other.steps(name, "in_bytes"),
+        other.steps(name, "released_bytes"),
     ):
-        assert after < before
-    assert other["peak"]["bytes"] < plain["peak"]["bytes"]
-    assert plain["moves"]["released_bytes"] == 0
-    if policy == FLOOR:
-        assert 0 < other["moves"]["released_bytes"] <= other["moves"]["out_bytes"]
-        assert other["moves"]["in_bytes"] > 0
-    else:
-        assert other["moves"]["out_bytes"] == 0
+        assert released >= out == back > 0
+
+
+@name
+@order
+def test_recompute_moves_nothing(name: str, order: str) -> None:
+    run = simulated("recompute", order)
+
+    assert run.steps(name, "out_bytes") == run.steps(name, "in_bytes") == [0] * STEPS
