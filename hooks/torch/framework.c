@@ -32,6 +32,20 @@ static PyObject *find(PyObject *object, const char *path)
     return found;
 }
 
+static void take_label(PyObject *torch)
+{
+    PyObject *version = PyObject_GetAttrString(torch, "__version__");
+    PyObject *text = version ? PyObject_Str(version) : NULL;
+    PyObject *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
+
+    snprintf(as_framework.label, sizeof(as_framework.label), "torch %s",
+             bytes ? PyBytes_AsString(bytes) : "of unknown version");
+    Py_XDECREF(bytes);
+    Py_XDECREF(text);
+    Py_XDECREF(version);
+    PyErr_Clear();
+}
+
 int as_framework_bind(PyObject *torch, PyObject *helpers)
 {
     const struct {
@@ -54,6 +68,7 @@ int as_framework_bind(PyObject *torch, PyObject *helpers)
         if (!*objects[i].place)
             return -1;
     }
+    take_label(torch);
     as_framework.zero = Py_BuildValue("(i)", 0);
     as_framework.nothing = PyObject_CallFunction(as_framework.new_tensor, "i", 0);
     Py_INCREF(helpers);

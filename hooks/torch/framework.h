@@ -31,6 +31,7 @@ struct as_framework {
     PyObject *device_type; // torch.device
     PyObject *zero; // (0,)
     PyObject *helpers; // our Python module with the slow paths
+    char label[64]; // "torch 2.15.0", for the report
 #define AS_TORCH_FIELD(n) PyObject *n;
     struct {
         AS_TORCH_NAMES(AS_TORCH_FIELD)

@@ -86,4 +86,5 @@ const struct actswap_verbs as_verbs = {
     .size = sizeof(as_verbs),
     .allocate = allocate,
     .release = release,
+    .framework = as_framework.label,
 };

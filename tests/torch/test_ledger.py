@@ -54,6 +54,14 @@ def test_each_byte_at_the_peak_has_a_category(tmp_path: Path) -> None:
     assert named["optimizer_state"] >= 2 * named["parameter"]
 
 
+def test_the_report_knows_the_versions(tmp_path: Path) -> None:
+    import torch
+
+    _, report = train(tmp_path, "elementwise", policy="off", sim_compute="shapes")
+    assert report["run"]["torch"] == torch.__version__
+    assert report["run"]["framework"] == f"torch {torch.__version__}"
+
+
 def test_out_of_memory_ends_the_report(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     script = (
