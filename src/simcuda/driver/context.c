@@ -6,9 +6,7 @@
 #include "simcuda/driver/driver.h"
 
 // Primary contexts are the only ones; a handle is the place of its device.
-enum {
-    DEVICES_MAX = 16
-};
+enum { DEVICES_MAX = 16 };
 
 static char contexts[DEVICES_MAX];
 
@@ -53,13 +51,13 @@ CUresult cuDriverGetVersion(int *version)
 
 CUresult cuDeviceGetCount(int *count)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     return (CUresult)runtime->cudaGetDeviceCount(count);
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!device_there(runtime, ordinal))
         return CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
@@ -68,7 +66,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 
 CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     struct cudaDeviceProp properties;
     const cudaError_t error = runtime->cudaGetDeviceProperties(&properties, device);
 
@@ -79,7 +77,7 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     struct cudaDeviceProp properties;
     const cudaError_t error = runtime->cudaGetDeviceProperties(&properties, device);
 
@@ -90,7 +88,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     // The numbers are the same ones.
     return (CUresult)runtime->cudaDeviceGetAttribute(
         value, (enum cudaDeviceAttr)attribute, device);
@@ -98,7 +96,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!device_there(runtime, device))
         return CUDA_ERROR_INVALID_DEVICE;
     if (flags)
@@ -111,7 +109,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 // Does not make it current.
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     int before;
     cudaError_t error = runtime->cudaGetDevice(&before);
 
@@ -127,7 +125,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     int device = 0;
     const cudaError_t error = runtime->cudaGetDevice(&device);
 
@@ -139,7 +137,7 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!context)
         return CUDA_SUCCESS;
     if (device_of(context) < 0)
@@ -149,7 +147,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 CUresult cuCtxGetDevice(CUdevice *device)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     return (CUresult)runtime->cudaGetDevice(device);
 }
 
@@ -182,21 +180,21 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     *text = runtime->cudaGetErrorString((cudaError_t)error);
     return CUDA_SUCCESS;
 }
 
 CUresult cuGetErrorName(CUresult error, const char **text)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     *text = runtime->cudaGetErrorName((cudaError_t)error);
     return CUDA_SUCCESS;
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     enum cudaStreamCaptureStatus answer = cudaStreamCaptureStatusNone;
     const cudaError_t error = runtime->cudaStreamIsCapturing(stream, &answer);
 
@@ -206,7 +204,7 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     void *memory = NULL;
 
     if (!bytes)
@@ -220,13 +218,13 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
 CUresult cuMemFree_v2(CUdeviceptr address)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     return (CUresult)runtime->cudaFree((void *)address);
 }
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     return (CUresult)runtime->cudaMemGetInfo(free_bytes, total_bytes);
 }
 
@@ -262,7 +260,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute,
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
                                CUdeviceptr address)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     struct cudaPointerAttributes pointer;
     const cudaError_t error =
         runtime->cudaPointerGetAttributes(&pointer, (const void *)address);
@@ -278,7 +276,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
                                 void **data, CUdeviceptr address)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     struct cudaPointerAttributes pointer;
     const cudaError_t error =
         runtime->cudaPointerGetAttributes(&pointer, (const void *)address);

@@ -37,7 +37,8 @@ const struct driver_runtime *driver_runtime(void);
 // The function of that name as cuGetProcAddress gives it, or NULL. Also for the runtime.
 void *sim_driver_find(const char *symbol);
 
-#define DRIVER_ENTER(runtime)                                                            \
+// Begins an entry point; `runtime` is what it calls.
+#define DRIVER_ENTER()                                                                   \
     const struct driver_runtime *runtime = driver_runtime();                             \
                                                                                          \
     if (!runtime)                                                                        \

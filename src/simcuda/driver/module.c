@@ -18,7 +18,7 @@ struct CUfunc_st {
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!module || !image)
         return CUDA_ERROR_INVALID_VALUE;
     *module = calloc(1, sizeof(**module));
@@ -39,7 +39,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 
 CUresult cuModuleUnload(CUmodule module)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!module)
         return CUDA_ERROR_INVALID_HANDLE;
     while (module->functions) {
@@ -54,7 +54,7 @@ CUresult cuModuleUnload(CUmodule module)
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!function || !module || !name)
         return CUDA_ERROR_INVALID_VALUE;
 
@@ -73,7 +73,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
                             CUfunction function)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     int device = 0, major = 0, minor = 0;
 
     if (!value || !function)
@@ -101,21 +101,21 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
                             int value)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     (void)attribute, (void)value;
     return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     (void)config;
     return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult launch(CUfunction function, CUstream stream)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!function)
         return CUDA_ERROR_INVALID_HANDLE;
     return (CUresult)runtime->sim_launch(function->name, stream);
@@ -152,7 +152,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function,
                                                      int block, size_t shared_bytes)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!blocks || !function || block < 1)
         return CUDA_ERROR_INVALID_VALUE;
     *blocks = runtime->sim_resident_blocks(block, shared_bytes);
@@ -163,7 +163,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
                                       const CUlaunchConfig *config)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     if (!clusters || !function || !config)
         return CUDA_ERROR_INVALID_VALUE;
     *clusters = 16;
@@ -201,7 +201,7 @@ cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
                        CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                        CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
-    DRIVER_ENTER(runtime);
+    DRIVER_ENTER();
     (void)type, (void)address, (void)strides, (void)interleave, (void)swizzle;
     (void)promotion, (void)fill;
     if (!map || !sizes || !box || !element_strides || rank < 1 || rank > 5)

@@ -4,11 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum {
-    USES_SHIFT = 32,
-    INDEX_SHIFT = 4,
-    USES_MASK = 0x7fff
-};
+enum { USES_SHIFT = 32, INDEX_SHIFT = 4, USES_MASK = 0x7fff };
 
 static bool grow(struct sim_handles *handles)
 {

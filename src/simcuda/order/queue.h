@@ -42,25 +42,26 @@ cudaError_t sim_queue_perform(cudaStream_t stream, const struct sim_task *task);
 
 // A query answers cudaErrorNotReady under `late` for unfinished work, but only a few
 // times in a row: then it has the work done and succeeds.
-cudaError_t sim_queue_synchronize(cudaStream_t stream);
-cudaError_t sim_queue_query(cudaStream_t stream);
+cudaError_t sim_queue_synchronize(cudaStream_t handle);
+cudaError_t sim_queue_query(cudaStream_t handle);
 cudaError_t sim_queue_synchronize_device(int device);
 cudaError_t sim_queue_synchronize_all(void);
 
 cudaError_t sim_stream_create(int device, unsigned flags, int priority,
-                              cudaStream_t *stream);
+                              cudaStream_t *handle);
 // Work that is queued stays queued.
-cudaError_t sim_stream_destroy(cudaStream_t stream);
-cudaError_t sim_stream_get(cudaStream_t stream, int *device, unsigned *flags,
+cudaError_t sim_stream_destroy(cudaStream_t handle);
+cudaError_t sim_stream_get(cudaStream_t handle, int *device, unsigned *flags,
                            int *priority); // each may be NULL
 
-cudaError_t sim_event_create(int device, unsigned flags, cudaEvent_t *event);
-cudaError_t sim_event_destroy(cudaEvent_t event);
-cudaError_t sim_event_record(cudaEvent_t event, cudaStream_t stream);
+cudaError_t sim_event_create(int device, unsigned flags, cudaEvent_t *handle);
+cudaError_t sim_event_destroy(cudaEvent_t handle);
+cudaError_t sim_event_record(cudaEvent_t handle, cudaStream_t stream);
 // The stream's later work comes after what the event last recorded, as of this call.
-cudaError_t sim_event_wait(cudaEvent_t event, cudaStream_t stream);
-cudaError_t sim_event_synchronize(cudaEvent_t event);
-cudaError_t sim_event_query(cudaEvent_t event);
-cudaError_t sim_event_elapsed(cudaEvent_t from, cudaEvent_t to, uint64_t *ns);
+cudaError_t sim_event_wait(cudaEvent_t handle, cudaStream_t stream_handle);
+cudaError_t sim_event_synchronize(cudaEvent_t handle);
+cudaError_t sim_event_query(cudaEvent_t handle);
+cudaError_t sim_event_elapsed(cudaEvent_t from_handle, cudaEvent_t to_handle,
+                              uint64_t *ns);
 
 #endif

@@ -60,7 +60,7 @@ static struct sim_stream *per_thread(int device)
     cudaStream_t *own = pthread_getspecific(per_thread_key);
 
     if (!own) {
-        own = calloc(SIM_DEVICES_MAX, sizeof(*own));
+        own = calloc(SIM_DEVICES_MAX, sizeof(cudaStream_t));
         if (!own || pthread_setspecific(per_thread_key, own)) {
             free(own);
             return NULL;

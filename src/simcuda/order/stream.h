@@ -7,9 +7,7 @@
 #include "simcuda/order/entry.h"
 
 // How often in a row a query under `late` answers that work is not ready.
-enum {
-    SIM_POLLS_MAX = 3
-};
+enum { SIM_POLLS_MAX = 3 };
 
 struct sim_stream {
     int device;

@@ -12,9 +12,7 @@
 // What a copy moves, and when the host may go on, is the table in NVIDIA's "API
 // synchronization behavior". Under `shapes` nothing is moved but between host addresses
 // and, so that a program that reads a flag or a loss goes on, small copies to the host.
-enum {
-    SHAPES_READ_MAX = 4096
-};
+enum { SHAPES_READ_MAX = 4096 };
 
 struct copy {
     char *to;

@@ -5,9 +5,7 @@
 
 // Back-to-back tiny kernels on one stream, time per kernel, A100 2.6 and H200 2.4 us
 // (te42kyfo/gpu-benches, gpu-small-kernels).
-enum {
-    LAUNCH_NS = 2500
-};
+enum { LAUNCH_NS = 2500 };
 
 static uint64_t at_rate(size_t bytes, uint64_t bytes_per_s)
 {

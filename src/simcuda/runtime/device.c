@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simcuda/runtime/device.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,7 +43,8 @@ void sim_fail(const char *format, ...)
 
 static const char *setting(const char *name, const char *otherwise)
 {
-    const char *value = getenv(name);
+    // Read once, at the first call.
+    const char *value = getenv(name); // NOLINT(concurrency-mt-unsafe)
 
     return value && *value ? value : otherwise;
 }
@@ -110,7 +113,7 @@ static void start(void)
     choose_order();
     choose_compute();
     choose_devices();
-    sim_faults_read(getenv("ACTSWAP_SIM_FAULT"));
+    sim_faults_read(setting("ACTSWAP_SIM_FAULT", NULL));
     if (pthread_atfork(NULL, NULL, note_fork))
         sim_fail("no memory for a fork handler");
 }
@@ -150,6 +153,19 @@ struct sim_device *sim_device_activate(void)
 {
     devices[current].active = true;
     return &devices[current];
+}
+
+bool sim_own_folder(char *folder, size_t bytes)
+{
+    Dl_info self;
+    char path[PATH_MAX];
+
+    if (!dladdr((const void *)(uintptr_t)sim_own_folder, &self) ||
+        !realpath(self.dli_fname, path))
+        return false;
+
+    *strrchr(path, '/') = '\0';
+    return (size_t)snprintf(folder, bytes, "%s", path) < bytes;
 }
 
 bool sim_context_active(int device)

@@ -17,19 +17,13 @@
 #include "core/gpu.h"
 
 // Registers a thread that every kernel is said to use.
-enum {
-    SIM_DEVICES_MAX = 16,
-    SIM_KERNEL_REGISTERS = 32
-};
+enum { SIM_DEVICES_MAX = 16, SIM_KERNEL_REGISTERS = 32 };
 
-enum sim_order {
-    SIM_EARLY,
-    SIM_LATE
-};
+enum sim_order { SIM_EARLY, SIM_LATE };
 
 struct sim_device {
-    int index;
     const struct as_gpu *gpu;
+    int index;
     atomic_bool active; // has a context
 };
 
@@ -56,6 +50,9 @@ struct sim_device *sim_device_current(void);
 struct sim_device *sim_device_activate(void);
 
 enum sim_order sim_order(void);
+
+// The folder that this library lies in, all links resolved. false: cannot say.
+bool sim_own_folder(char *folder, size_t bytes);
 
 // For the simulated driver, which finds it by name.
 bool sim_context_active(int device);

@@ -2,37 +2,45 @@
 #include "simcuda/runtime/faults.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "simcuda/simcuda.h"
 
 struct fault {
     char function[64];
-    unsigned at; // the call that fails, from 1
-    int error;
-    atomic_uint calls;
+    unsigned long at; // the call that fails, from 1
+    long error;
+    atomic_ulong calls;
 };
 
 static struct fault faults[16];
 static size_t faults_count;
 
+// One "function:call=error"; the end of it, or NULL.
+static const char *read_fault(struct fault *fault, const char *text)
+{
+    const size_t length = strcspn(text, ":,=");
+    char *end;
+
+    if (!length || length >= sizeof(fault->function) || text[length] != ':')
+        return NULL;
+    memcpy(fault->function, text, length);
+    fault->at = strtoul(text + length + 1, &end, 10);
+    if (!fault->at || *end != '=')
+        return NULL;
+    fault->error = strtol(end + 1, &end, 10);
+    return fault->error > 0 && (!*end || *end == ',') ? end : NULL;
+}
+
 void sim_faults_read(const char *text)
 {
-    const char *at = text ? text : "";
-
-    while (*at) {
-        struct fault *fault = &faults[faults_count];
-        int used = 0;
-
+    for (const char *at = text; at && *at; at += *at == ',') {
         if (faults_count == sizeof(faults) / sizeof(faults[0]))
             sim_fail("ACTSWAP_SIM_FAULT has more than %zu faults", faults_count);
-        if (sscanf(at, "%63[A-Za-z0-9_]:%u=%d%n", fault->function, &fault->at,
-                   &fault->error, &used) != 3 ||
-            !fault->at || (at[used] && at[used] != ','))
+        at = read_fault(&faults[faults_count++], at);
+        if (!at)
             sim_fail("ACTSWAP_SIM_FAULT=%s does not read function:call=error,...", text);
-        faults_count++;
-        at += used + (at[used] == ',');
     }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
 #include <elf.h>
 #include <fnmatch.h>
-#include <libgen.h>
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
@@ -11,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simcuda/runtime/device.h"
 #include "simcuda/simcuda.h"
 
 // NVIDIA's libraries by file name or SONAME. One that slipped in would be called in
@@ -48,16 +47,6 @@ static bool is_ours(const struct search *search, const char *path)
     const size_t length = strlen(search->folder);
 
     return length && !strncmp(path, search->folder, length) && path[length] == '/';
-}
-
-static void find_own_folder(struct search *search)
-{
-    Dl_info self;
-    char path[PATH_MAX];
-
-    if (dladdr((const void *)(uintptr_t)find_own_folder, &self) &&
-        realpath(self.dli_fname, path))
-        snprintf(search->folder, sizeof(search->folder), "%s", dirname(path));
 }
 
 static void search_maps(struct search *search)
@@ -126,7 +115,8 @@ int sim_guard(char *message, size_t bytes)
                  "simcuda: error: no memory to look for NVIDIA's libraries");
         return 1;
     }
-    find_own_folder(search);
+    if (!sim_own_folder(search->folder, sizeof(search->folder)))
+        search->folder[0] = '\0';
     search_maps(search);
     if (!search->found[0])
         dl_iterate_phdr(search_object, search);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simcuda/runtime/kernel.h"
 
-#include <dlfcn.h>
-#include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -119,15 +117,13 @@ static char python_folder[PATH_MAX];
 
 static void find_python_folder(void)
 {
-    Dl_info self;
-    char path[PATH_MAX];
+    char own[PATH_MAX];
 
-    if (!dladdr((const void *)(uintptr_t)find_python_folder, &self) ||
-        !realpath(self.dli_fname, path))
+    if (!sim_own_folder(own, sizeof(own)))
         return;
 
-    const int used = snprintf(python_folder, sizeof(python_folder), "%s/simcuda-python",
-                              dirname(path));
+    const int used =
+        snprintf(python_folder, sizeof(python_folder), "%s/simcuda-python", own);
 
     if ((size_t)used >= sizeof(python_folder))
         python_folder[0] = '\0';
@@ -175,9 +171,7 @@ void __cudaRegisterVar(void **handle, char *host_variable, char *device_address,
 
 // Between the two calls that <<<...>>> becomes; a launch in an argument's constructor
 // nests.
-enum {
-    CONFIGURATIONS_MAX = 16
-};
+enum { CONFIGURATIONS_MAX = 16 };
 
 static __thread struct configuration {
     dim3 grid, block;

@@ -11,13 +11,7 @@
 
 #include "simcuda/runtime/device.h"
 
-enum sim_place {
-    SIM_PAGEABLE,
-    SIM_PINNED,
-    SIM_REGISTERED,
-    SIM_MANAGED,
-    SIM_DEVICE
-};
+enum sim_place { SIM_PAGEABLE, SIM_PINNED, SIM_REGISTERED, SIM_MANAGED, SIM_DEVICE };
 
 struct sim_location {
     enum sim_place place;

@@ -13,10 +13,12 @@ static void update(struct sim_range *range)
 {
     size_t largest = range->used ? 0 : range->bytes;
 
-    if (largest_below(range->left) > largest)
-        largest = range->left->largest_free;
-    if (largest_below(range->right) > largest)
-        largest = range->right->largest_free;
+    const size_t left = largest_below(range->left), right = largest_below(range->right);
+
+    if (left > largest)
+        largest = left;
+    if (right > largest)
+        largest = right;
     range->largest_free = largest;
 }
 

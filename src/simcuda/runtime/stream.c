@@ -7,10 +7,7 @@
 #include "simcuda/simcuda.h"
 
 // Lower is more urgent, as on every card since Volta.
-enum {
-    LEAST_PRIORITY = 0,
-    GREATEST_PRIORITY = -5
-};
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
 static cudaError_t create_stream(cudaStream_t *stream, unsigned flags, int priority)
 {
