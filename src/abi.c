@@ -89,7 +89,6 @@ AS_EXPORT int actswap_save(const struct actswap_saved *saved, struct actswap_pag
         return ACTSWAP_KEPT_DETACHED;
     if (is_mistaken(engine, saved))
         return ACTSWAP_KEPT_UNKNOWN;
-    as_ledger_tag(engine->ledger, saved->device, saved->address, ACTSWAP_ACTIVATION);
     return as_pager_save(engine->pager, saved, page);
 }
 
@@ -100,10 +99,7 @@ AS_EXPORT int actswap_need(struct actswap_page *page, void *stream,
 
     if (!engine || !page || !HAS(struct actswap_resident, ref, out->size))
         return -EINVAL;
-    const int err = as_pager_need(engine->pager, page, stream, out);
-    if (!err) // it may lie in new memory
-        as_ledger_tag(engine->ledger, -1, out->address, ACTSWAP_ACTIVATION);
-    return err;
+    return as_pager_need(engine->pager, page, stream, out);
 }
 
 AS_EXPORT void actswap_drop(struct actswap_page *page)

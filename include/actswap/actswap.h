@@ -187,7 +187,8 @@ enum actswap_category {
 const char *actswap_category_name(enum actswap_category category);
 
 // Names what a live allocation holds, until it is freed. The address may point anywhere
-// into it. -ENOENT: no such allocation. Saved tensors are named by actswap_save().
+// into it. -ENOENT: no such allocation. What a forward makes and saves is named by
+// actswap_save() itself; what is older than the forward is not.
 int actswap_tag(int device, const void *address, enum actswap_category category);
 
 // Hands over the root of a backward (a loss), at most 16 bytes of device memory. Its
