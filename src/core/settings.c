@@ -304,7 +304,8 @@ static const struct setting table[] = {
      read_strict},
     {"ACTSWAP_POLICY", "off|offload[:min=SIZE,keep_last=N]|recompute", "off",
      "What becomes of activations. off: nothing, report only. offload: evict them to "
-     "pinned host memory, but not tensors below min, nor those of the last N blocks. "
+     "pinned host memory, but not tensors below min (4KiB: moving less costs more than "
+     "it frees), nor those of the last N blocks (0). "
      "recompute: have the framework compute them again.",
      read_policy},
     {"ACTSWAP_HOST_MEMORY", "SIZE|PERCENT", "a fair share of what is free",
@@ -341,6 +342,9 @@ enum { SETTINGS = sizeof(table) / sizeof(*table) };
 
 static const struct as_settings defaults = {
     .policy = AS_POLICY_OFF,
+    // A copy costs several microseconds however small it is, and below this it frees a
+    // few of an allocator's units of 512 bytes. Models made for tests save more.
+    .offload_min_bytes = 4096,
     .report = "actswap-%i/rank%r.json",
     .ranks = "all",
     .log_level = -1,

@@ -36,6 +36,8 @@ Test(settings, nothing_set_gives_the_defaults)
     cr_assert_eq(read_one("PATH=/bin"), 0);
 
     cr_expect_eq(settings.policy, AS_POLICY_OFF);
+    cr_expect_eq(settings.offload_min_bytes, 4096);
+    cr_expect_eq(settings.offload_keep_last, 0);
     cr_expect_str_eq(settings.report, "actswap-%i/rank%r.json");
     cr_expect_str_eq(settings.ranks, "all");
     cr_expect_eq(settings.log_level, -1);
@@ -57,6 +59,8 @@ Test(settings, offload_takes_its_options)
     cr_expect_eq(settings.policy, AS_POLICY_OFFLOAD);
     cr_expect_eq(settings.offload_min_bytes, 1572864);
     cr_expect_eq(settings.offload_keep_last, 3);
+    cr_assert_eq(read_one("ACTSWAP_POLICY=offload:min=0"), 0);
+    cr_expect_eq(settings.offload_min_bytes, 0);
 }
 
 Test(settings, a_wrong_policy_names_the_nearest)
