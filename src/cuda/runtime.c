@@ -209,3 +209,12 @@ int as_cuda_device_name(int device, char *name, size_t name_bytes)
         snprintf(name, name_bytes, "%s", all.properties.name);
     return err;
 }
+
+// As src/simcuda/simcuda.h has it, which only its own parts include.
+enum { SIM_SHAPES };
+
+bool as_cuda_only_shapes(void)
+{
+    int (*compute)(void) = (int (*)(void))as_cuda_find("sim_compute", NULL);
+    return compute && compute() == SIM_SHAPES;
+}

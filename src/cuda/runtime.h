@@ -7,6 +7,7 @@
 //
 // Thread-safety: every function may be called from any thread.
 
+#include <stdbool.h>
 #include <stddef.h>
 
 // The address of `symbol` in the runtime behind our hooks: RTLD_NEXT first, then the
@@ -33,5 +34,9 @@ int as_cuda_host_free(void *host);
 int as_cuda_device_get(int *device);
 int as_cuda_device_set(int device);
 int as_cuda_device_name(int device, char *name, size_t name_bytes);
+
+// True on a simulated device that computes nothing (ACTSWAP_SIM_COMPUTE=shapes): its
+// memory, and what is pinned for it, are addresses that nobody writes to.
+bool as_cuda_only_shapes(void);
 
 #endif

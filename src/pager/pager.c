@@ -517,4 +517,5 @@ void as_pager_totals(struct as_pager *pager, struct as_pager_totals *totals)
     pthread_mutex_unlock(&pager->lock);
     totals->pinned_bytes = slab.bytes;
     totals->pinned_peak_bytes = slab.peak_bytes;
+    totals->pinned_cap_bytes = slab.cap_bytes;
 }

@@ -67,6 +67,7 @@ void as_pager_mark(struct as_pager *pager, enum actswap_moment moment);
 struct as_pager_totals {
     uint64_t out_bytes, in_bytes;
     uint64_t pinned_bytes, pinned_peak_bytes;
+    uint64_t pinned_cap_bytes; // 0: nothing was pinned yet, UINT64_MAX: none
     uint64_t pages, pages_made;
     uint64_t let_go, held_elsewhere; // page count: released by us / storage lived on
     uint64_t kept[ACTSWAP_KEPT_REASONS], kept_bytes[ACTSWAP_KEPT_REASONS];

@@ -44,6 +44,22 @@ void as_slab_destroy(struct as_slab *slab)
     free(slab);
 }
 
+static uint64_t measured_cap(const struct as_settings *settings)
+{
+    // A rehearsal says what the rented machine must have, not what this one has.
+    if (as_cuda_only_shapes() && !settings->host_memory_percent)
+        return settings->host_memory_bytes ? settings->host_memory_bytes : UINT64_MAX;
+    uint64_t cap =
+        as_host_cap(settings, as_host_available(""), (unsigned)as_path_local_world());
+    if (settings->host_memory_bytes > cap)
+        as_log(AS_LOG_WARN,
+               "pager: pinned memory is capped at %llu MiB, not %llu MiB: %s",
+               (unsigned long long)(cap >> 20),
+               (unsigned long long)(settings->host_memory_bytes >> 20),
+               "the machine or the control group has no more");
+    return cap ? cap : 1;
+}
+
 // Two threads may both measure; the first result stays.
 static uint64_t cap_of(struct as_slab *slab)
 {
@@ -52,18 +68,10 @@ static uint64_t cap_of(struct as_slab *slab)
     pthread_mutex_unlock(&slab->lock);
     if (cap)
         return cap;
-    uint64_t available = as_host_available("");
-    uint64_t measured =
-        as_host_cap(slab->settings, available, (unsigned)as_path_local_world());
-    if (slab->settings->host_memory_bytes > measured)
-        as_log(AS_LOG_WARN,
-               "pager: pinned memory is capped at %llu MiB, not %llu MiB: %s",
-               (unsigned long long)(measured >> 20),
-               (unsigned long long)(slab->settings->host_memory_bytes >> 20),
-               "the machine or the control group has no more");
+    uint64_t measured = measured_cap(slab->settings);
     pthread_mutex_lock(&slab->lock);
     if (!slab->cap_bytes)
-        slab->cap_bytes = measured ? measured : 1;
+        slab->cap_bytes = measured;
     cap = slab->cap_bytes;
     pthread_mutex_unlock(&slab->lock);
     return cap;

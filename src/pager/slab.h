@@ -5,7 +5,9 @@
 // Pinned host memory, taken from the device's runtime in exact sizes and kept.
 //
 // The first step makes the buffers; later ones reuse them by best fit, as pinning costs
-// more than a step. A buffer that comes back may still be read or written by a copy: it
+// more than a step. The cap is a share of this machine's memory, except on a simulated
+// device that computes nothing: there nothing is touched, and no cap applies but one from
+// the settings. A buffer that comes back may still be read or written by a copy: it
 // carries the event of the last one, and whoever copies into it next waits for that on
 // the device (as_edge_host_reuse), never on the host.
 //
@@ -41,7 +43,8 @@ void as_slab_give(struct as_slab *slab, const struct as_buffer *buffer);
 void *as_slab_event(struct as_slab *slab);
 
 struct as_slab_totals {
-    uint64_t bytes, peak_bytes, cap_bytes; // cap_bytes is 0 before the first take
+    uint64_t bytes, peak_bytes;
+    uint64_t cap_bytes; // 0 before the first take, UINT64_MAX: none
 };
 
 void as_slab_totals(struct as_slab *slab, struct as_slab_totals *totals);

@@ -229,6 +229,11 @@ static void write_moves(struct as_json *json, const struct as_facts *facts)
     as_json_number(json, "in_bytes", facts->pager->in_bytes);
     as_json_number(json, "released_bytes", totals.released_bytes);
     as_json_number(json, "pinned_peak_bytes", facts->pager->pinned_peak_bytes);
+    const uint64_t cap = facts->pager->pinned_cap_bytes;
+    if (cap && cap != UINT64_MAX)
+        as_json_number(json, "pinned_cap_bytes", cap);
+    else
+        as_json_text(json, "pinned_cap_bytes", NULL);
     as_json_number(json, "pages", facts->pager->pages_made);
     as_json_number(json, "let_go", facts->pager->let_go);
     as_json_number(json, "held_elsewhere", facts->pager->held_elsewhere);

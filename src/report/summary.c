@@ -107,6 +107,11 @@ static void add_moves(struct page *page, const struct as_facts *facts,
     add(page, ", pinned ");
     add_amount(page, facts->pager->pinned_peak_bytes);
     add(page, "\n");
+    if (facts->pager->pinned_cap_bytes != UINT64_MAX)
+        return;
+    add(page, "  host memory      the machine must have ");
+    add_amount(page, facts->pager->pinned_peak_bytes);
+    add(page, " to pin; this one's is no limit here\n");
 }
 
 static void add_categories(struct page *page, const struct as_ledger_totals *totals)

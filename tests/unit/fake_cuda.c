@@ -39,6 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream legacy, *streams = &legacy;
 static enum fake_pace lane_pace[LANES];
 static int lanes, device_now;
+static bool only_shapes;
 static void (*watcher)(const char *function);
 static struct {
     char name[48];
@@ -172,6 +173,11 @@ int fake_calls(const char *function)
 void fake_capture(void *stream, bool capturing)
 {
     to_stream(stream)->capturing = capturing;
+}
+
+void fake_only_shapes(bool answer)
+{
+    only_shapes = answer;
 }
 
 void fake_watch(void (*watch)(const char *function))
@@ -341,4 +347,9 @@ int as_cuda_device_name(int device, char *name, size_t name_bytes)
     bool failed = fails(__func__);
     snprintf(name, name_bytes, "fake");
     return leave(failed ? FAILED : 0);
+}
+
+bool as_cuda_only_shapes(void)
+{
+    return only_shapes;
 }

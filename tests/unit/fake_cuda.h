@@ -34,6 +34,9 @@ int fake_calls(const char *function);
 
 void fake_capture(void *stream, bool capturing);
 
+// What as_cuda_only_shapes() answers.
+void fake_only_shapes(bool answer);
+
 // Called at the start of each CUDA call, where another thread might come in between.
 void fake_watch(void (*watch)(const char *function));
 

@@ -205,12 +205,32 @@ Test(report, tells_what_was_moved_kept_and_noted)
     cr_expect_eq(number(root, "moves.out_bytes"), 1);
     cr_expect_eq(number(root, "moves.in_bytes"), 2);
     cr_expect_eq(number(root, "moves.pinned_peak_bytes"), 3);
+    cr_expect(json_is_null(at(root, "moves.pinned_cap_bytes")));
     cr_expect_eq(number(root, "moves.held_elsewhere"), 6);
     cr_expect_eq(json_array_size(at(root, "kept")), 1);
     cr_expect_eq(number(root, "kept.0.count"), 7);
     cr_expect_eq(number(root, "kept.0.bytes"), 8);
     cr_expect_str_eq(text(root, "notes.0.what"), "tab\there");
     cr_expect_str_eq(text(root, "warnings.0"), "beware");
+}
+
+Test(report, tells_what_the_machine_must_have_where_nothing_limits)
+{
+    char summary[4096];
+    pager = (struct as_pager_totals){
+        .pinned_peak_bytes = 3072,
+        .pinned_cap_bytes = 4096,
+        .pages_made = 1,
+    };
+
+    cr_expect_eq(number(written(), "moves.pinned_cap_bytes"), 4096);
+    as_report_summary(&facts, summary, sizeof(summary));
+    cr_expect_null(strstr(summary, "must have"), "%s", summary);
+    pager.pinned_cap_bytes = UINT64_MAX;
+    cr_expect(json_is_null(at(written(), "moves.pinned_cap_bytes")));
+    as_report_summary(&facts, summary, sizeof(summary));
+    cr_expect_not_null(strstr(summary, "the machine must have 3.0 KiB to pin"), "%s",
+                       summary);
 }
 
 Test(report, that_cannot_be_written_leaves_the_old_one)

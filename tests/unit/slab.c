@@ -65,6 +65,31 @@ Test(slab, at_the_cap_anything_that_fits_will_do)
     cr_expect_eq(as_slab_take(slab, 200, &none), -ENOMEM);
 }
 
+static uint64_t cap_with(struct as_settings with)
+{
+    struct as_slab_totals totals;
+    struct as_buffer buffer;
+    settings = with;
+    slab = as_slab_create(&settings);
+    as_slab_take(slab, 1, &buffer);
+    as_slab_totals(slab, &totals);
+    return totals.cap_bytes;
+}
+
+// What available memory is, the tests of host.c say.
+Test(slab, this_machine_is_no_limit_where_nothing_is_touched)
+{
+    const struct as_settings half = {.host_memory_percent = 50};
+    const struct as_settings huge = {.host_memory_bytes = UINT64_C(1) << 50};
+
+    cr_expect_lt(cap_with((struct as_settings){0}), UINT64_MAX);
+    cr_expect_lt(cap_with(huge), UINT64_C(1) << 50);
+    fake_only_shapes(true);
+    cr_expect_eq(cap_with((struct as_settings){0}), UINT64_MAX);
+    cr_expect_eq(cap_with(huge), UINT64_C(1) << 50, "as it was asked for");
+    cr_expect_lt(cap_with(half), UINT64_MAX, "half of this machine, as asked for");
+}
+
 Test(slab, what_the_runtime_refuses_is_not_counted)
 {
     struct as_buffer buffer;
