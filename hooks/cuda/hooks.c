@@ -16,7 +16,7 @@ struct place {
     void *_Atomic real;
 };
 
-static struct hook {
+static struct entry {
     const char *name;
     atomic_uint used;
     struct place places[PLACES];
@@ -28,32 +28,32 @@ static struct hook {
 
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 
-static void remember(struct hook *hook, const void *caller, void *real)
+static void remember(struct entry *entry, const void *caller, void *real)
 {
-    const unsigned n = atomic_fetch_add(&hook->used, 1);
+    const unsigned n = atomic_fetch_add(&entry->used, 1);
 
     if (n >= PLACES) {
-        atomic_store(&hook->used, PLACES);
+        atomic_store(&entry->used, PLACES);
         return; // rare callers are looked up each time
     }
-    atomic_store_explicit(&hook->places[n].real, real, memory_order_relaxed);
-    atomic_store_explicit(&hook->places[n].caller, caller, memory_order_release);
+    atomic_store_explicit(&entry->places[n].real, real, memory_order_relaxed);
+    atomic_store_explicit(&entry->places[n].caller, caller, memory_order_release);
 }
 
-void *as_hook_real(enum as_hook id, const void *caller)
+void *as_hook_real(enum as_hook hook, const void *caller)
 {
-    struct hook *hook = &hooks[id];
+    struct entry *entry = &hooks[hook];
 
     for (unsigned i = 0; i < PLACES; i++) {
-        const struct place *place = &hook->places[i];
+        const struct place *place = &entry->places[i];
 
         if (atomic_load_explicit(&place->caller, memory_order_acquire) == caller)
             return atomic_load_explicit(&place->real, memory_order_relaxed);
     }
     const int saved_errno = errno;
-    void *real = as_cuda_find(hook->name, caller);
+    void *real = as_cuda_find(entry->name, caller);
     if (real)
-        remember(hook, caller, real);
+        remember(entry, caller, real);
     errno = saved_errno;
     return real;
 }

@@ -45,6 +45,7 @@ static void write_line(const char *line, size_t bytes)
     (void)written;
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): it does not see the atomic addition
 void as_log_line(enum as_log_level level, unsigned *count, const char *format, ...)
 {
     if ((int)level > atomic_load(&log_level))
@@ -55,8 +56,7 @@ void as_log_line(enum as_log_level level, unsigned *count, const char *format, .
 
     const int saved_errno = errno;
     char line[LINE_BYTES];
-    size_t used = strlen(prefixes[level]);
-    memcpy(line, prefixes[level], used);
+    size_t used = (size_t)snprintf(line, sizeof(line), "%s", prefixes[level]);
 
     va_list args;
     va_start(args, format);

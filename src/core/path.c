@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,38 @@ void as_path_run_id(const struct as_settings *settings, char *id, size_t id_byte
     }
 }
 
+// The first `text_bytes` of the arguments, each with its '\0', and one more at the end.
+static size_t read_arguments(char *text, size_t text_bytes)
+{
+    const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = fd < 0 ? 0 : read(fd, text, text_bytes - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[bytes > 0 ? bytes : 0] = '\0';
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
+void as_path_program(char *name, size_t name_bytes)
+{
+    char text[4096];
+    const size_t bytes = read_arguments(text, sizeof(text));
+    const char *shown = program_invocation_short_name;
+    const bool interpreter = strncmp(shown, "python", 6) == 0;
+    size_t at = strlen(text) + 1;
+
+    // Options come first, and the script is what follows them. -c and -m end them.
+    while (interpreter && at < bytes && text[at] == '-' && text[at + 1] != 'c' &&
+           text[at + 1] != 'm')
+        at += strlen(text + at) + 1;
+    if (interpreter && at < bytes && text[at] != '-') {
+        const char *slash = strrchr(text + at, '/');
+
+        shown = slash ? slash + 1 : text + at;
+    }
+    snprintf(name, name_bytes, "%s", shown);
+}
+
 // Reads "{NAME}" behind %q and moves *template to its '}'.
 static int quoted_variable(const char **template, char *part, size_t part_bytes)
 {
@@ -216,11 +249,11 @@ int as_path_claim(char *path, size_t path_bytes)
 
     const char *name = strrchr(stem, '/');
     char *dot = strrchr(name ? name + 1 : stem, '.');
-    const char *extension = dot && dot != stem ? path + (dot - stem) : path + length;
-    char ending[PART_BYTES];
-    snprintf(ending, sizeof(ending), "%s", extension);
-    if (*ending)
+    char ending[PART_BYTES] = "";
+    if (dot && dot != stem) {
+        snprintf(ending, sizeof(ending), "%s", dot);
         *dot = '\0';
+    }
 
     for (int n = 2; n < CLAIMS_MAX; n++) {
         const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -23,6 +23,9 @@ int as_path_local_world(void);
 // Characters that do not belong in a file name become '_'.
 void as_path_run_id(const struct as_settings *settings, char *id, size_t id_bytes);
 
+// What this process runs, for people: "train.py" rather than "python".
+void as_path_program(char *name, size_t name_bytes);
+
 // Makes the folders that lead to the file. 0 or a negative errno.
 int as_path_make_folders(const char *path);
 

@@ -393,7 +393,9 @@ static int refuse_unknown(const char *entry, char *message, size_t message_bytes
 }
 
 static int read_setting(struct as_settings *settings, const struct setting *setting,
-                        char *const environment[], char *message, size_t message_bytes)
+                        char *const environment[],
+                        char *message, // NOLINT(readability-non-const-parameter)
+                        size_t message_bytes)
 {
     for (; *environment; environment++) {
         const char *value = value_of(*environment, setting->name);

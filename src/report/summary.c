@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include <actswap/actswap.h>
 
+#include "core/path.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "pager/pager.h"
@@ -44,9 +44,11 @@ static void add_amount(struct page *page, uint64_t bytes)
 static void add_title(struct page *page, const struct as_facts *facts)
 {
     const uint64_t steps = as_steps_count(facts->steps);
+    char program[128];
 
-    add(page, "\nactswap  %s  rank %d of %d, %llu step%s", program_invocation_short_name,
-        facts->rank, facts->world, (unsigned long long)steps, steps == 1 ? "" : "s");
+    as_path_program(program, sizeof(program));
+    add(page, "\nactswap  %s  rank %d of %d, %llu step%s", program, facts->rank,
+        facts->world, (unsigned long long)steps, steps == 1 ? "" : "s");
     if (*facts->device)
         add(page, "  %s", facts->device);
     if (facts->framework)

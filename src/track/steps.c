@@ -69,23 +69,22 @@ void as_steps_end(struct as_steps *steps, const struct as_step *figures)
     pthread_mutex_unlock(&steps->lock);
 }
 
-int as_steps_expect_root(struct as_steps *steps, uint64_t *number)
+int as_steps_expect_root(struct as_steps *steps, uint64_t *step)
 {
     pthread_mutex_lock(&steps->lock);
-    struct as_step *step = slot(steps, steps->count);
-    const unsigned place = step->root_count++;
+    const unsigned place = slot(steps, steps->count)->root_count++;
 
-    *number = steps->count;
+    *step = steps->count;
     pthread_mutex_unlock(&steps->lock);
     return place < AS_ROOTS ? (int)place : -ENOSPC;
 }
 
-void as_steps_root(struct as_steps *steps, uint64_t number, int place, const void *bits,
+void as_steps_root(struct as_steps *steps, uint64_t step, int place, const void *bits,
                    size_t bytes)
 {
     pthread_mutex_lock(&steps->lock);
-    if (is_kept(steps, number)) {
-        struct as_root *root = &slot(steps, number)->roots[place];
+    if (is_kept(steps, step)) {
+        struct as_root *root = &slot(steps, step)->roots[place];
 
         memcpy(root->bits, bits, bytes);
         root->bytes = (uint8_t)bytes;

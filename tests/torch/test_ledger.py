@@ -108,3 +108,35 @@ def test_without_the_cache_each_tensor_is_seen_at_the_driver(tmp_path: Path) -> 
 
     peak = json.loads(report.read_text())["peak"]
     assert (peak["source"], peak["bytes"]) == ("driver", 12000)
+
+
+def test_workers_of_a_data_loader_are_left_alone(tmp_path: Path) -> None:
+    script = (
+        "import torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "w = torch.nn.Parameter(torch.zeros(8, device='cuda'))\n"
+        "for batch in DataLoader(range(8), num_workers=2, batch_size=4):\n"
+        "    w.grad = torch.zeros_like(w)\n"
+        "    torch.optim.SGD([w], lr=1.0).step()\n"
+        "    print(batch.tolist())\n"
+    )
+    env = environment(report=str(tmp_path / "r%p.json"), sim_compute="shapes", log="info")
+    run = Run(["-c", script], env)
+
+    assert run.out == "[0, 1, 2, 3]\n[4, 5, 6, 7]\n"
+    assert run.err.count("actswap: policy off") == 1
+    assert run.err.count("peak on device") == 1
+    (report,) = tmp_path.glob("*.json")
+    assert json.loads(report.read_text())["steps"]["count"] == 2
+
+
+def test_digests_of_gradients_agree_between_policies(tmp_path: Path) -> None:
+    digests = []
+    for policy in ("off", FLOOR, "recompute"):
+        folder = tmp_path / policy
+        folder.mkdir()
+        _, report = train(folder, "gpt", policy=policy, digest="1")
+        digests.append(report["steps"]["gradient_digest"])
+    assert digests[0] == digests[1] == digests[2]
+    assert len(set(digests[0])) == 4, "each step has its own"
+    assert None not in digests[0]

@@ -39,6 +39,23 @@ def test_a_run_leaves_one_report_and_a_summary(place: Place) -> None:
     assert "peak on device   7.0 MiB of 79.2 GiB" in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [(["-u", "train.py", "--x"], "train.py"), (["-c", "CODE"], "python3")],
+)
+def test_the_summary_names_the_script(
+    place: Place, arguments: list[str], title: str
+) -> None:
+    code = (
+        f"import ctypes\n"
+        f"ctypes.CDLL({str(place.programs / 'libhookcalls.so')!r}).hook_calls()\n"
+    )
+    (place.work / "train.py").write_text(code)
+    command = [code if word == "CODE" else word for word in arguments]
+    result = place.run("python3", *command, preload=str(place.library), **SIM)
+    assert f"\nactswap  {title}  rank 0 of 1, 0 steps" in result.stderr
+
+
 def test_out_of_memory_is_said_at_once_and_ends_the_report(place: Place) -> None:
     err = stderr_of(place, "_exit", ACTSWAP_RUN_ID="r1")
     assert (
@@ -205,3 +222,40 @@ def test_a_framework_whose_allocations_do_not_arrive(place: Place) -> None:
     assert report["run"]["framework"] == "silent 1"
     assert report["run"]["torch"] is None
     assert "peak on device   not known" in result.stderr
+
+
+ENDINGS = {
+    "return": ("", 0, "exit"),
+    "sys.exit": ("sys.exit(5)", 5, "exit"),
+    "exception": ("raise ValueError", 1, "exit"),
+    "os._exit": ("os._exit(6)", 6, "running"),
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", -15, "running"),
+    "SIGKILL": ("os.kill(os.getpid(), signal.SIGKILL)", -9, "running"),
+    "abort": ("os.abort()", -6, "running"),
+    "exec": ("os.execv('/bin/true', ['true'])", 0, "running"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_report_survives_every_ending(place: Place, ending: str) -> None:
+    """The status is the program's own, and memory's peak is in the file."""
+    last, status, ended = ENDINGS[ending]
+    start = (
+        "import ctypes, os, resource, signal, sys\n"
+        "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+    )
+    script = (
+        f"ctypes.CDLL({str(place.programs / 'libhookcalls.so')!r})\n"
+        "ours = ctypes.CDLL(None)\n"
+        "p = ctypes.c_void_p()\n"
+        "assert ours.cudaMalloc(ctypes.byref(p), 4096) == 0\n"
+        "ours.actswap_mark(4)\n"
+    )
+    preload = f"{place.library} {place.runtime}"
+    result = place.run("python3", "-c", start + script + last, preload=preload, **SIM)
+    bare = place.run("python3", "-c", start + last)
+    assert result.returncode == bare.returncode == status
+    (report,) = place.reports()
+    assert report["ended"] == ended
+    assert report["complete"] == (ended == "exit")
+    assert report["steps"]["peak_bytes"] == [4096]

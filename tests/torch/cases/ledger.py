@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a few steps and prints what torch.cuda says of each: peak, reserve, alive.
 
 The sizes grow, tensors are freed out of order and the cache is emptied, so that the two
@@ -69,9 +70,7 @@ def main():
         loss.backward()
         optimizer.step()
         # The step is over here for libactswap as well.
-        told.append(
-            [torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()]
-        )
+        told.append([torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()])
         torch.cuda.reset_peak_memory_stats()
         optimizer.zero_grad(set_to_none=True)
         del loss, odd
