@@ -18,7 +18,7 @@ struct c10_device {
     int8_t type, index;
 };
 
-// c10::cuda::CUDAStream: the device and a number.
+// c10::cuda::CUDAStream: the device, in two bytes of eight, and a number.
 struct c10_stream {
     int64_t device, number;
 };
@@ -100,9 +100,13 @@ void as_c10_prepare(void)
         find((enum theirs)i);
 }
 
-// The stream that PyTorch allocates on, which is its current one. Makes no CUDA call.
+// The stream that PyTorch allocates on, which is its current one. The handle behind a
+// number stays the same for good, and number 0 is the legacy stream: asking for a handle
+// switches devices to and fro, which this saves in each allocation.
 static void *current_stream(int8_t device)
 {
+    static __thread struct c10_stream last __attribute__((tls_model("initial-exec")));
+    static __thread void *handle __attribute__((tls_model("initial-exec")));
     struct c10_stream (*get)(int8_t) = (struct c10_stream(*)(int8_t))find(STREAM);
     void *(*handle_of)(const struct c10_stream *) =
         (void *(*)(const struct c10_stream *))find(HANDLE);
@@ -110,8 +114,13 @@ static void *current_stream(int8_t device)
         return NULL;
 
     const struct c10_stream stream = get(device);
-    // cppcheck-suppress returnDanglingLifetime ; the handle is a value
-    return handle_of(&stream);
+    if (stream.number == 0)
+        return NULL;
+    if (stream.number != last.number || (int16_t)stream.device != (int16_t)last.device) {
+        handle = handle_of(&stream);
+        last = stream;
+    }
+    return handle;
 }
 
 static void tell(void *address, int64_t bytes, size_t reserved_bytes,
