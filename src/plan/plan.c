@@ -40,6 +40,13 @@ void as_plan_destroy(struct as_plan *plan)
     free(plan);
 }
 
+// In the first forward nobody knows which block is the last, nor in one that goes on
+// longer than the one before: two forwards may share a backward.
+static bool is_last(const struct as_plan *plan, uint64_t index)
+{
+    return index < plan->last && index + plan->settings->offload_keep_last >= plan->last;
+}
+
 // Under the lock.
 static enum actswap_verdict decide(struct as_plan *plan)
 {
@@ -49,10 +56,7 @@ static enum actswap_verdict decide(struct as_plan *plan)
     const uint64_t index = plan->entered++;
     switch (plan->settings->policy) {
     case AS_POLICY_OFFLOAD:
-        // In the first forward nobody knows which block is the last.
-        return plan->last && index + plan->settings->offload_keep_last >= plan->last
-                   ? ACTSWAP_KEEP
-                   : ACTSWAP_OFFLOAD;
+        return is_last(plan, index) ? ACTSWAP_KEEP : ACTSWAP_OFFLOAD;
     case AS_POLICY_RECOMPUTE:
         return ACTSWAP_RECOMPUTE;
     case AS_POLICY_OFF:

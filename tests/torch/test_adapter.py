@@ -104,6 +104,7 @@ def test_an_exception_unwinds(graphs: Any) -> None:
 
     assert result["said"] == "the user's own"
     assert (result["left"], result["after"]) == (0, 0)
+    assert result["held"][0] == result["held"][1] > 0
     assert result["same"] == [True] * 6
 
 

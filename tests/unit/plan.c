@@ -47,6 +47,19 @@ Test(plan, the_last_blocks_are_kept_once_their_number_is_known)
     }
 }
 
+Test(plan, a_second_forward_before_the_backward_leaves_too)
+{
+    make(AS_POLICY_OFFLOAD, 1);
+    for (int i = 0; i < 2; i++) {
+        as_plan_mark(plan, ACTSWAP_FORWARD);
+        cr_expect_eq(block(), ACTSWAP_OFFLOAD);
+        cr_expect_eq(block(), i ? ACTSWAP_KEEP : ACTSWAP_OFFLOAD);
+    }
+
+    cr_expect_eq(block(), ACTSWAP_OFFLOAD);
+    cr_expect_eq(block(), ACTSWAP_OFFLOAD);
+}
+
 Test(plan, a_block_that_backward_runs_again_is_kept)
 {
     make(AS_POLICY_RECOMPUTE, 0);

@@ -103,9 +103,18 @@ def gradient_of_a_gradient():
     return both(run)
 
 
+def held_after_forward(model, x):
+    before = _pack.stats()["live_bytes"]
+    loss = model(x)
+    held = _pack.stats()["live_bytes"] - before
+    del loss
+    return held
+
+
 @case
 def an_exception_in_a_block():
     model, x = make("cuda")
+    held = [held_after_forward(model, x)]
     model.blocks[1].fails = True
     try:
         model(x)
@@ -114,11 +123,12 @@ def an_exception_in_a_block():
         said = str(error)
     left = pages()
     model.blocks[1].fails = False
+    held.append(held_after_forward(model, x))
     model(x).backward()
     right, x = make("cpu")
     right(x).backward()
     same = [torch.equal(a.cpu(), b) for a, b in zip(gradients(model), gradients(right))]
-    return {"said": said, "left": left, "same": same, "after": pages()}
+    return {"said": said, "left": left, "held": held, "same": same, "after": pages()}
 
 
 @case
