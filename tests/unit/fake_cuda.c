@@ -22,6 +22,7 @@ struct work {
     int value;
     size_t bytes;
     struct work *awaited; // a WAIT's record, or NULL
+    struct work *older; // what was queued before, on any stream
 };
 
 struct stream {
@@ -35,6 +36,7 @@ struct event {
     struct work *record;
 };
 
+static struct work *newest;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream legacy, *streams = &legacy;
 static enum fake_pace lane_pace[LANES];
@@ -46,7 +48,7 @@ static struct {
     int calls, fail_at;
 } names[NAMES];
 
-// --- Queue. Work is never freed: a test is short, and tests are processes.
+// --- Queue. Work is kept to the end: a test is short, and tests are processes.
 
 static void run_until(struct work *work);
 
@@ -86,6 +88,8 @@ static struct work *queue(struct stream *stream, struct work work)
     struct work *fresh = malloc(sizeof(*fresh));
     *fresh = work;
     fresh->stream = stream;
+    fresh->older = newest;
+    newest = fresh;
     if (stream->last)
         stream->last->queued = fresh;
     else

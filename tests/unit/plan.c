@@ -11,9 +11,17 @@ static struct as_plan *plan;
 static void make(enum as_policy policy, unsigned keep_last)
 {
     settings = (struct as_settings){.policy = policy, .offload_keep_last = keep_last};
+    as_plan_destroy(plan);
     plan = as_plan_create(&settings);
     cr_assert_not_null(plan);
 }
+
+static void finish(void)
+{
+    as_plan_destroy(plan);
+}
+
+TestSuite(plan, .fini = finish);
 
 static enum actswap_verdict block(void)
 {

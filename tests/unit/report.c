@@ -22,6 +22,7 @@ static struct as_settings settings;
 static struct as_notes notes, warnings;
 static struct as_pager_totals pager;
 static struct as_facts facts;
+static json_t *parsed;
 
 static void start(void)
 {
@@ -56,6 +57,10 @@ static void start(void)
 
 static void finish(void)
 {
+    json_decref(parsed);
+    as_steps_destroy(facts.steps);
+    as_ledger_destroy(facts.segments);
+    as_ledger_destroy(facts.ledger);
     unlink(path);
     rmdir(folder);
 }
@@ -67,9 +72,9 @@ static json_t *written(void)
     json_error_t error;
 
     cr_assert_eq(as_report_write(path, &facts), 0);
-    json_t *root = json_load_file(path, 0, &error);
-    cr_assert_not_null(root, "line %d: %s", error.line, error.text);
-    return root;
+    parsed = json_load_file(path, 0, &error);
+    cr_assert_not_null(parsed, "line %d: %s", error.line, error.text);
+    return parsed;
 }
 
 // "peak.by_category.0.bytes"
@@ -235,14 +240,14 @@ Test(report, tells_what_the_machine_must_have_where_nothing_limits)
 
 Test(report, that_cannot_be_written_leaves_the_old_one)
 {
-    json_t *before = written();
+    json_decref(written());
 
     facts.path = "/proc/none/rank0.json";
     cr_expect_eq(as_report_write("/proc/none/rank0.json", &facts), -ENOENT);
     cr_expect_eq(as_report_write("/dev/full/rank0.json", &facts), -ENOTDIR);
-    json_decref(before);
     json_error_t error;
-    cr_expect_not_null(json_load_file(path, 0, &error));
+    parsed = json_load_file(path, 0, &error);
+    cr_expect_not_null(parsed);
 }
 
 Test(report, a_full_disk_is_an_error_and_not_half_a_report)
