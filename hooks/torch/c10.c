@@ -102,7 +102,7 @@ void as_c10_prepare(void)
 
 // The stream that PyTorch allocates on, which is its current one. The handle behind a
 // number stays the same for good, and number 0 is the legacy stream: asking for a handle
-// switches devices to and fro, which this saves in each allocation.
+// switches devices and back, which this saves in each allocation.
 static void *current_stream(int8_t device)
 {
     static __thread struct c10_stream last __attribute__((tls_model("initial-exec")));
@@ -120,6 +120,7 @@ static void *current_stream(int8_t device)
         handle = handle_of(&stream);
         last = stream;
     }
+    // cppcheck-suppress returnDanglingLifetime ; it is no part of it
     return handle;
 }
 

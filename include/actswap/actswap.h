@@ -81,20 +81,20 @@ struct actswap_page;
 // Why a saved tensor was left where it is. Values are stable; names for people come from
 // actswap_reason_name().
 enum actswap_reason {
-    ACTSWAP_KEPT_NOT = 0,       // it has a page
-    ACTSWAP_KEPT_POLICY,        // the policy does not offload here
-    ACTSWAP_KEPT_SMALL,         // smaller than the floor
-    ACTSWAP_KEPT_PART,          // uses less than half of its storage
-    ACTSWAP_KEPT_OLD,           // born before this forward: a parameter, buffer or cache
-    ACTSWAP_KEPT_UNKNOWN,       // address not known to the ledger
-    ACTSWAP_KEPT_CAPTURE,       // a stream capture is in progress
-    ACTSWAP_KEPT_HOST_FULL,     // no pinned memory left
-    ACTSWAP_KEPT_TAIL,          // saved last: needed again at once
-    ACTSWAP_KEPT_KIND,          // not a plain strided device tensor (said by the framework)
-    ACTSWAP_KEPT_BACKWARD,      // saved while a backward runs
-    ACTSWAP_KEPT_DETACHED,      // no framework attached, or the library is switched off
-    ACTSWAP_KEPT_DEVICE,        // the device refused a call of ours
-    ACTSWAP_KEPT_REASONS,       // how many there are
+    ACTSWAP_KEPT_NOT = 0, // it has a page
+    ACTSWAP_KEPT_POLICY, // the policy does not offload here
+    ACTSWAP_KEPT_SMALL, // smaller than the floor
+    ACTSWAP_KEPT_PART, // uses less than half of its storage
+    ACTSWAP_KEPT_OLD, // born before this forward: a parameter, buffer or cache
+    ACTSWAP_KEPT_UNKNOWN, // address not known to the ledger
+    ACTSWAP_KEPT_CAPTURE, // a stream capture is in progress
+    ACTSWAP_KEPT_HOST_FULL, // no pinned memory left
+    ACTSWAP_KEPT_TAIL, // saved last: needed again at once
+    ACTSWAP_KEPT_KIND, // not a plain strided device tensor (said by the framework)
+    ACTSWAP_KEPT_BACKWARD, // saved while a backward runs
+    ACTSWAP_KEPT_DETACHED, // no framework attached, or the library is switched off
+    ACTSWAP_KEPT_DEVICE, // the device refused a call of ours
+    ACTSWAP_KEPT_REASONS, // how many there are
 };
 
 const char *actswap_reason_name(enum actswap_reason reason);
@@ -103,12 +103,12 @@ const char *actswap_reason_name(enum actswap_reason reason);
 struct actswap_saved {
     size_t size;
     int device;
-    void *address;     // first byte of the storage
-    size_t bytes;      // of the storage
+    void *address; // first byte of the storage
+    size_t bytes; // of the storage
     size_t used_bytes; // of it that this tensor covers
-    uint64_t version;  // changes when the storage is written in place
-    void *stream;      // the stream that the saving code runs on
-    void *ref;         // keeps the storage alive
+    uint64_t version; // changes when the storage is written in place
+    void *stream; // the stream that the saving code runs on
+    void *ref; // keeps the storage alive
 };
 
 // Puts a saved storage under the library's care.
@@ -122,7 +122,7 @@ int actswap_save(const struct actswap_saved *saved, struct actswap_page **page);
 struct actswap_resident {
     size_t size;
     void *address; // first byte of the storage, for work on the stream given
-    void *ref;     // borrowed until this thread's next call into the library
+    void *ref; // borrowed until this thread's next call into the library
 };
 
 // Makes the page's bytes usable by later work on `stream`, allocating and copying in
@@ -163,11 +163,11 @@ enum actswap_verdict {
 int actswap_block(enum actswap_edge edge, uint64_t block, void *stream);
 
 enum actswap_moment {
-    ACTSWAP_FORWARD,   // the model's forward begins
-    ACTSWAP_BACKWARD,  // forward is over, backward begins
+    ACTSWAP_FORWARD, // the model's forward begins
+    ACTSWAP_BACKWARD, // forward is over, backward begins
     ACTSWAP_BACKWARD_END,
     ACTSWAP_OPTIMIZER, // the optimizer's update begins
-    ACTSWAP_STEP,      // the update is done: a step is over
+    ACTSWAP_STEP, // the update is done: a step is over
 };
 
 int actswap_mark(enum actswap_moment moment);
@@ -208,19 +208,19 @@ void actswap_note(const char *what);
 
 struct actswap_stats {
     size_t size;
-    uint64_t live_bytes;       // of device allocations, as the allocator rounds them
-    uint64_t peak_bytes;       // highest live_bytes of the run
-    uint64_t reserved_bytes;   // taken from the driver by the framework's allocator
+    uint64_t live_bytes; // of device allocations, as the allocator rounds them
+    uint64_t peak_bytes; // highest live_bytes of the run
+    uint64_t reserved_bytes; // taken from the driver by the framework's allocator
     uint64_t peak_reserved_bytes;
-    uint64_t step_peak_bytes;  // highest live_bytes since the last step ended
+    uint64_t step_peak_bytes; // highest live_bytes since the last step ended
     uint64_t step_peak_reserved_bytes;
     uint64_t after_forward_bytes; // live_bytes at the last ACTSWAP_BACKWARD
-    uint64_t out_bytes;        // copied to the host
-    uint64_t in_bytes;         // copied back
-    uint64_t released_bytes;   // freed by the allocator after we let go
-    uint64_t pinned_bytes;     // host memory held by the library
+    uint64_t out_bytes; // copied to the host
+    uint64_t in_bytes; // copied back
+    uint64_t released_bytes; // freed by the allocator after we let go
+    uint64_t pinned_bytes; // host memory held by the library
     uint64_t steps;
-    uint64_t pages;            // alive now
+    uint64_t pages; // alive now
 };
 
 // Fills in the fields that fit stats->size. Device 0 or the sum where that makes sense.

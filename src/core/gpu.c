@@ -330,9 +330,7 @@ const struct as_gpu as_gpu_table[] = {
     {.name = NULL},
 };
 
-enum {
-    GPUS = sizeof(as_gpu_table) / sizeof(as_gpu_table[0])
-};
+enum { GPUS = sizeof(as_gpu_table) / sizeof(as_gpu_table[0]) };
 
 const struct as_gpu *as_gpu_find(const char *name, const char **nearest)
 {

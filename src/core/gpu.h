@@ -8,19 +8,19 @@
 #include <stdint.h>
 
 struct as_gpu {
-    const char *name;    // as users type it: "h100-80gb"
-    const char *label;   // for tables: "H100 80GB"
+    const char *name; // as users type it: "h100-80gb"
+    const char *label; // for tables: "H100 80GB"
     const char *product; // as the driver reports it
     uint64_t total_bytes; // totalGlobalMem as the driver reports it
-    int major, minor;    // compute capability
+    int major, minor; // compute capability
     int multiprocessors;
-    int clock_mhz;       // boost
+    int clock_mhz; // boost
     int memory_bus_bits;
     int memory_clock_mhz;
     uint64_t l2_bytes;
     uint64_t bandwidth_bytes_per_s;
     uint64_t fp32_flops, tf32_flops, half_flops; // dense peaks, 0: none
-    uint64_t h2d_bytes_per_s, d2h_bytes_per_s;   // pinned, one direction
+    uint64_t h2d_bytes_per_s, d2h_bytes_per_s; // pinned, one direction
     uint64_t context_bytes;
 };
 
