@@ -35,7 +35,9 @@ int simtorch_activate(void)
     int count = 0;
     try {
         auto names = dispatcher.getRegistrationsForDispatchKey(c10::DispatchKey::CUDA);
-        names.push_back({"aten::copy_", ""}); // one kernel for all devices
+        // One kernel for all devices.
+        names.push_back({"aten::copy_", ""});
+        names.push_back({"aten::convolution", ""});
         for (const auto &name : names) {
             const auto handle = dispatcher.findSchema(name);
             if (!handle || name.name.compare(0, 6, "aten::"))

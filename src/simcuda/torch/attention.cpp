@@ -15,26 +15,6 @@ namespace simtorch
 namespace
 {
 
-// An argument by its schema name.
-const c10::IValue &argument(const Call &call, const char *name)
-{
-    const int place = call.op.place(name);
-    TORCH_CHECK(place >= 0, "it has no argument ", name);
-    return call.arguments[place];
-}
-
-at::Tensor tensor(const Call &call, const char *name)
-{
-    const auto &value = argument(call, name);
-    return value.isTensor() ? value.toTensor() : at::Tensor();
-}
-
-int64_t integer(const Call &call, const char *name, int64_t otherwise)
-{
-    const auto &value = argument(call, name);
-    return value.isNone() ? otherwise : value.toInt();
-}
-
 at::Tensor swapped(const at::Tensor &tensor)
 {
     return tensor.defined() ? tensor.transpose(1, 2) : tensor;

@@ -111,6 +111,25 @@ int Operator::place(const char *argument) const
     return -1;
 }
 
+const c10::IValue &argument(const Call &call, const char *name)
+{
+    const int place = call.op.place(name);
+    TORCH_CHECK(place >= 0, "it has no argument ", name);
+    return call.arguments[place];
+}
+
+at::Tensor tensor(const Call &call, const char *name)
+{
+    const auto &value = argument(call, name);
+    return value.isTensor() ? value.toTensor() : at::Tensor();
+}
+
+int64_t integer(const Call &call, const char *name, int64_t otherwise)
+{
+    const auto &value = argument(call, name);
+    return value.isNone() ? otherwise : value.toInt();
+}
+
 void *current_stream(c10::DeviceIndex device)
 {
     return c10::cuda::getCurrentCUDAStream(device).stream();
@@ -216,14 +235,29 @@ void deliver(const c10::IValue &result, const c10::IValue &computed)
     }
 }
 
-void body_cpu(Call &call)
+static void run_cpu(Call &call)
 {
-    auto &stack = call.arguments;
     if (call.op.random)
         seed_argument(call);
-    call.op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+    call.op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                   &call.arguments);
+}
+
+void body_cpu(Call &call)
+{
+    run_cpu(call);
     for (size_t i = 0; i < call.results.size(); i++)
-        deliver(call.results[i], stack[i]);
+        deliver(call.results[i], call.arguments[i]);
+}
+
+void body_cpu_lenient(Call &call)
+{
+    run_cpu(call);
+    for (size_t i = 0; i < call.results.size(); i++) {
+        const auto &computed = call.arguments[i];
+        if (!computed.isTensor() || computed.toTensor().numel())
+            deliver(call.results[i], computed);
+    }
 }
 
 } // namespace simtorch

@@ -88,6 +88,8 @@ void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 
 // The CPU kernel of the same operator.
 void body_cpu(Call &call);
+// The same where the CPU leaves empty what the device keeps and never reads.
+void body_cpu_lenient(Call &call);
 
 // --- For writing them
 
@@ -114,6 +116,11 @@ void submit(Call call);
 // The host pass and then the body, unless this is inside another host pass.
 void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys,
                 Stack *stack);
+
+// An argument by its schema name; a tensor that was not given is undefined.
+const c10::IValue &argument(const Call &call, const char *name);
+at::Tensor tensor(const Call &call, const char *name);
+int64_t integer(const Call &call, const char *name, int64_t otherwise);
 
 // The values at the end of the stack.
 inline c10::IValue *top(Stack *stack, size_t count)

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "attention.hpp"
+#include "convolution.hpp"
+#include "norms.hpp"
 #include "random.hpp"
 
 namespace simtorch
@@ -18,12 +20,13 @@ enum Kind {
     BODY, // PyTorch's own host pass, a body of ours
     RANDOM, // the same, drawing from the device's default generator
     HOST, // a host pass of ours, the CPU kernel as the body
+    CLOSED, // host code that calls a closed library: as HOST, by what the Meta kernel says
     BOTH, // both of ours
     WHOLE, // the host pass is all of it
 };
 
 struct Row {
-    const char *name; // with its overload, or without for all overloads
+    const char *name; // with its overload, or without for all; "fft_*" is a prefix
     Kind kind;
     HostPass host = host_real;
     Body body = body_cpu;
@@ -46,7 +49,9 @@ const Row rows[] = {
     // A copy to the host and a wait, both real.
     {"_local_scalar_dense", REAL},
     // Host code that calls other operators and decides.
-    {"equal", REAL},
+    {"index_fill_.int_Tensor", REAL},
+    {"masked_fill_.Tensor", REAL},
+    {"isin", REAL},
     {"_fused_sdp_choice", REAL},
     {"_scaled_dot_product_flash_attention", REAL},
     {"_scaled_dot_product_flash_attention_backward", REAL},
@@ -69,6 +74,41 @@ const Row rows[] = {
     {"dot", HOST, host_product},
     {"vdot", HOST, host_product},
 
+    {"_int_mm", CLOSED},
+    {"_scaled_mm", CLOSED},
+    {"_grouped_mm", CLOSED},
+    {"convolution", HOST, host_convolution},
+    {"convolution_backward", HOST, host_convolution_backward},
+    {"cudnn_batch_norm", BOTH, host_cudnn_batch_norm, body_cudnn_batch_norm},
+    {"cudnn_batch_norm_backward", BOTH, host_cudnn_batch_norm_backward,
+     body_cudnn_batch_norm_backward},
+
+    // cuFFT, cuSOLVER, cuBLAS's triangular solvers.
+    {"_fft_*", CLOSED},
+    {"_cholesky_solve_helper", CLOSED},
+    {"cholesky*", CLOSED},
+    {"_linalg_*", CLOSED},
+    {"linalg_*", CLOSED},
+    {"geqrf", CLOSED},
+    {"ormqr", CLOSED},
+    {"triangular_solve", CLOSED},
+
+    // Compiled at run time by NVRTC.
+    {"special_*", CLOSED},
+    {"digamma", CLOSED},
+    {"erfc", CLOSED},
+    {"erfinv", CLOSED},
+    {"exp2", CLOSED},
+    {"gcd", CLOSED},
+    {"i0", CLOSED},
+    {"kaiser_window", CLOSED},
+    {"lcm", CLOSED},
+    {"lgamma", CLOSED},
+    {"polygamma", CLOSED},
+    {"sinc", CLOSED},
+
+    {"equal", WHOLE, host_eager},
+    {"segment_reduce", WHOLE, host_eager},
     {"nonzero", WHOLE, host_eager},
     {"masked_select", WHOLE, host_eager},
     {"_unique2", WHOLE, host_eager},
@@ -77,6 +117,14 @@ const Row rows[] = {
     {"unique_dim_consecutive", WHOLE, host_eager},
     {"bincount", WHOLE, host_eager},
     {"repeat_interleave", WHOLE, host_eager},
+
+    {"_native_batch_norm_legit", BODY, host_real, body_cpu_lenient},
+    {"native_batch_norm", BODY, host_real, body_cpu_lenient},
+    {"_batch_norm_with_update", BODY, host_real, body_cpu_lenient},
+    {"native_layer_norm_backward", BODY, host_real, body_norm_backward},
+    {"native_group_norm_backward", BODY, host_real, body_norm_backward},
+    {"_fused_rms_norm_backward", BODY, host_real, body_rms_norm_backward},
+    {"log_sigmoid_backward", BODY, host_real, body_log_sigmoid_backward},
 
     {"uniform_", BODY, host_real, body_uniform},
     {"normal_", BODY, host_real, body_normal},
@@ -91,12 +139,20 @@ const Row rows[] = {
     {"_cudnn_attention_backward", BOTH, host_cudnn_backward, body_cudnn_backward},
 };
 
+bool fits(const Row &row, const std::string &plain, const std::string &base)
+{
+    const size_t length = strlen(row.name);
+    if (row.name[length - 1] == '*')
+        return plain.compare(0, length - 1, row.name, length - 1) == 0;
+    return plain == row.name || base == row.name;
+}
+
 const Row *find_row(const std::string &name)
 {
     const std::string plain = name.substr(strlen("aten::"));
     const std::string base = plain.substr(0, plain.find('.'));
     for (const auto &row : rows)
-        if (plain == row.name || base == row.name)
+        if (fits(row, plain, base))
             return &row;
     return nullptr;
 }
@@ -130,7 +186,8 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle)
     const Row *row = find_row(full);
     if (row ? row->kind == REAL : makes_view(handle.schema()))
         return nullptr;
-    const bool host_is_ours = row && row->host != host_real;
+    const bool closed = row && row->kind == CLOSED;
+    const bool host_is_ours = row && (closed || row->host != host_real);
     if (!host_is_ours && sim_compute() == SIM_SHAPES)
         return nullptr;
     if (!row && !has_cpu_kernel(handle))
@@ -142,6 +199,10 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle)
         made->body = row->body;
         made->whole = row->kind == WHOLE;
         made->random |= row->kind == RANDOM;
+    }
+    if (closed) {
+        made->whole = !handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
+        made->host = made->whole ? host_eager : host_meta;
     }
     return made;
 }
