@@ -102,6 +102,12 @@ static bool is_itself(PyObject *tensor)
            as_framework_true(tensor, as_framework.name.requires_grad, &failed);
 }
 
+static bool is_on_device(PyObject *tensor)
+{
+    bool failed = false;
+    return as_framework_true(tensor, as_framework.name.is_cuda, &failed) && !failed;
+}
+
 // Wrappers of function transforms pass here and fail when asked for their storage.
 static bool is_plain(PyObject *tensor)
 {
@@ -114,9 +120,20 @@ static bool is_plain(PyObject *tensor)
     const bool strided = layout == as_framework.strided;
     Py_XDECREF(layout);
     PyErr_Clear();
-    return strided && as_framework_true(tensor, as_framework.name.is_cuda, &failed) &&
-           !as_framework_true(tensor, as_framework.name.is_nested, &failed) &&
+    return strided && !as_framework_true(tensor, as_framework.name.is_nested, &failed) &&
            !as_framework_true(tensor, as_framework.name.is_quantized, &failed) && !failed;
+}
+
+// Why the library is not asked about a tensor on the device, or NULL.
+static const char *find_obstacle(const struct handle *handle, PyObject *tensor)
+{
+    if (!is_plain(tensor))
+        return "saved tensors that are no plain strided ones";
+    if (handle->version < 0)
+        return "saved tensors without a version";
+    if (as_framework_in_backward())
+        return "tensors saved while a backward ran";
+    return NULL;
 }
 
 // Fills in what the library is told, which holds a new reference to the storage.
@@ -152,8 +169,12 @@ static bool describe(PyObject *tensor, const struct as_view *view,
 static bool hand_over(struct handle *handle, PyObject *tensor)
 {
     struct actswap_saved saved;
-    if (!is_plain(tensor) || handle->version < 0 || as_framework_in_backward() ||
-        !as_handle_attach() || !as_view_take(&handle->view, tensor))
+    if (!is_on_device(tensor) || !as_handle_attach())
+        return false;
+    const char *obstacle = find_obstacle(handle, tensor);
+    if (obstacle)
+        library->note(obstacle);
+    if (obstacle || !as_view_take(&handle->view, tensor))
         return false;
     if (!describe(tensor, &handle->view, &saved)) {
         as_view_finish(&handle->view);

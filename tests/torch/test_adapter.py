@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter inside a real PyTorch: how it gets in, and what it must not break."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Dict
 
@@ -146,6 +147,33 @@ def test_hooks_of_the_user_win(graphs: Any, policy: str) -> None:
 
     assert result["seen"]
     assert result["pages"] == 0
+
+
+# --- Loops
+
+ONLY_ON_DEVICE = ("autocast", "dropout", "only_named_arguments_with_dropout")
+
+
+@lru_cache(maxsize=None)
+def loops(policy: str) -> Dict[str, Any]:
+    script = str(CASES / "loops.py")
+    if policy:
+        return Run([script, "cuda"], environment(policy=policy)).result()
+    plain = environment()
+    del plain["LD_PRELOAD"]
+    return Run([script, "cpu"], plain).result()
+
+
+@pytest.mark.parametrize("policy", ["off", FLOOR, "recompute"])
+def test_loops_end_with_the_plain_bits(policy: str) -> None:
+    ours, plain = loops(policy), loops("")
+    for name in ONLY_ON_DEVICE:  # other generators, other lists of operators
+        plain[name] = loops("off")[name]
+    raised = [name for name, digest in plain.items() if ": " in str(digest)]
+
+    assert raised == []
+    assert {k: v for k, v in ours.items() if v != plain[k]} == {}
+    assert ours.keys() == plain.keys()
 
 
 # --- Function transforms
