@@ -176,6 +176,35 @@ def test_loops_end_with_the_plain_bits(policy: str) -> None:
     assert ours.keys() == plain.keys()
 
 
+# --- Failure
+
+BROKEN = """
+import json, sys, torch
+import actswap_torch
+actswap_torch._adapter._blocks.adopt = lambda root: 1 / 0
+model = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(2))).cuda()
+x = torch.ones(256, 256).cuda()
+early = (x * x.requires_grad_()).sum()
+for _ in range(2):
+    model(x.detach()).sum().backward()
+early.backward()
+print(json.dumps([
+    torch.autograd._engine_run_backward.__module__,
+    "saved_tensors" in vars(torch.autograd.function.BackwardCFunction),
+    len(torch.nn.modules.module._global_forward_pre_hooks),
+    torch._C._autograd._top_saved_tensors_default_hooks(True) is None,
+    float(x.grad.sum()) == 2 * 256 * 256,
+]))
+"""
+
+
+def test_a_failure_of_ours_switches_us_off() -> None:
+    run = Run(["-c", BROKEN], environment(policy=FLOOR))
+
+    assert run.result() == ["torch.autograd.graph", False, 0, True, True]
+    assert run.err.count("switched off: ZeroDivisionError") == 1
+
+
 # --- Function transforms
 
 
