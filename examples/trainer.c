@@ -127,6 +127,13 @@ static void release(void *context, void *ref)
     storage_drop(ref);
 }
 
+static size_t holders(void *context, void *ref)
+{
+    (void)context;
+    const struct storage *storage = ref;
+    return (size_t)storage->references - 1;
+}
+
 // --- What forward keeps for backward
 
 struct kept {
@@ -509,6 +516,7 @@ static void start(void)
         .size = sizeof(verbs),
         .allocate = allocate,
         .release = release,
+        .holders = holders,
         .framework = "trainer",
     };
     void *first; // the library attaches to a process that uses CUDA

@@ -206,10 +206,10 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
         return -ENODEV;
     if ((unsigned)moment >= sizeof(phases) / sizeof(*phases))
         return -EINVAL;
-    if (moment == ACTSWAP_BACKWARD)
-        keep_after_forward(engine);
     as_plan_mark(engine->plan, moment);
     as_pager_mark(engine->pager, moment);
+    if (moment == ACTSWAP_BACKWARD) // with what the mark let go
+        keep_after_forward(engine);
     if (moment == ACTSWAP_STEP)
         end_step(engine);
     as_ledger_place(engine->ledger, as_steps_count(engine->steps), phases[moment]);

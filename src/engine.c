@@ -452,6 +452,27 @@ void as_engine_freed(const struct as_freeing *freeing)
                          AS_LEDGER_ALL_LIVE);
 }
 
+void as_engine_stream_made(void *stream)
+{
+    const int saved_errno = errno;
+    struct as_engine *engine = as_engine_get();
+    int device;
+
+    if (engine && !as_cuda_device_get(&device))
+        as_pager_stream_made(engine->pager, device, stream);
+    errno = saved_errno;
+}
+
+void as_engine_stream_ending(void *stream)
+{
+    const int saved_errno = errno;
+    struct as_engine *engine = as_engine_get();
+
+    if (engine)
+        as_pager_stream_ending(engine->pager, stream);
+    errno = saved_errno;
+}
+
 static void say_holders(const struct as_ledger_totals *totals, char *text,
                         size_t text_bytes)
 {

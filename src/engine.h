@@ -79,6 +79,10 @@ struct as_freeing {
 struct as_freeing as_engine_freeing(const void *address);
 void as_engine_freed(const struct as_freeing *freeing);
 
+// A stream was made on the current device; one is about to be destroyed.
+void as_engine_stream_made(void *stream);
+void as_engine_stream_ending(void *stream);
+
 // The driver had no memory left. Told by the framework: `allocated_bytes` and
 // `reserved_bytes` are its totals; by a hook: both 0.
 void as_engine_out_of_memory(uint64_t asked_bytes, uint64_t allocated_bytes,

@@ -16,6 +16,10 @@
     X(cudaMallocAsync_ptsz)                                                              \
     X(cudaFreeAsync)                                                                     \
     X(cudaFreeAsync_ptsz)                                                                \
+    X(cudaStreamCreate)                                                                  \
+    X(cudaStreamCreateWithFlags)                                                         \
+    X(cudaStreamCreateWithPriority)                                                      \
+    X(cudaStreamDestroy)                                                                 \
     X(cuMemAlloc_v2)                                                                     \
     X(cuMemFree_v2)                                                                      \
     X(cuMemCreate)                                                                       \

@@ -69,6 +69,8 @@ int as_framework_bind(PyObject *torch, PyObject *helpers)
             return -1;
     }
     take_label(torch);
+    as_framework.use_count = find(torch, "_C._storage_Use_Count");
+    PyErr_Clear();
     as_framework.zero = Py_BuildValue("(i)", 0);
     as_framework.nothing = PyObject_CallFunction(as_framework.new_tensor, "i", 0);
     Py_INCREF(helpers);
@@ -148,6 +150,19 @@ bool as_framework_in_backward(void)
     const long long id =
         take_number(PyObject_CallObject(as_framework.backward_id, NULL), &failed);
     return !failed && id != -1;
+}
+
+long long as_framework_uses(PyObject *storage)
+{
+    bool failed = false;
+    PyObject *data = as_framework.use_count
+                         ? PyObject_GetAttr(storage, as_framework.name._cdata)
+                         : NULL;
+    PyObject *uses =
+        data ? PyObject_CallFunctionObjArgs(as_framework.use_count, data, NULL) : NULL;
+
+    Py_XDECREF(data);
+    return take_number(uses, &failed);
 }
 
 PyObject *as_framework_device(int device)

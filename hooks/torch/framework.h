@@ -12,11 +12,12 @@
 
 // Attributes and methods of tensors and storages, interned.
 #define AS_TORCH_NAMES(name)                                                             \
-    name(_version) name(conj) name(data) name(data_ptr) name(detach) name(device)        \
-        name(dtype) name(get_device) name(grad_fn) name(is_cuda) name(is_conj)           \
-            name(is_leaf) name(is_neg) name(is_nested) name(is_quantized) name(itemsize) \
-                name(layout) name(nbytes) name(output_nr) name(requires_grad) name(set_) \
-                    name(shape) name(storage_offset) name(stride) name(untyped_storage)
+    name(_cdata) name(_version) name(conj) name(data) name(data_ptr) name(detach)        \
+        name(device) name(dtype) name(get_device) name(grad_fn) name(is_cuda)            \
+            name(is_conj) name(is_leaf) name(is_neg) name(is_nested) name(is_quantized)  \
+                name(itemsize) name(layout) name(nbytes) name(output_nr)                 \
+                    name(requires_grad) name(set_) name(shape) name(storage_offset)      \
+                        name(stride) name(untyped_storage)
 
 struct as_framework {
     PyObject *tensor; // the types torch.Tensor
@@ -29,6 +30,7 @@ struct as_framework {
     PyObject *raw_stream; // device -> the current cudaStream_t as a number
     PyObject *backward_id; // -> -1 outside any backward
     PyObject *device_type; // torch.device
+    PyObject *use_count; // of a storage's _cdata; NULL where PyTorch does not say
     PyObject *zero; // (0,)
     PyObject *helpers; // our Python module with the slow paths
     char label[64]; // "torch 2.15.0", for the report
@@ -57,6 +59,10 @@ void *as_framework_stream(int device, bool *failed);
 
 // True while this thread runs a backward.
 bool as_framework_in_backward(void);
+
+// How many hold the memory of a storage in C++, its Python object among them; -1: not
+// known.
+long long as_framework_uses(PyObject *storage);
 
 // A new reference to torch.device("cuda", device), or NULL with an exception.
 PyObject *as_framework_device(int device);

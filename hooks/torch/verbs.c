@@ -82,9 +82,26 @@ static void release(void *context, void *ref)
     PyErr_Restore(type, value, trace);
 }
 
+// Tensors hold the storage in C++, in newer versions its Python object as well (tried on
+// 2.15); others hold that object alone.
+static size_t holders(void *context, void *ref)
+{
+    PyObject *type, *value, *trace;
+    const Py_ssize_t objects = Py_REFCNT((PyObject *)ref) - 1;
+
+    (void)context;
+    if (objects > 0)
+        return (size_t)objects;
+    PyErr_Fetch(&type, &value, &trace);
+    const long long uses = as_framework_uses((PyObject *)ref);
+    PyErr_Restore(type, value, trace);
+    return uses > 1 ? (size_t)uses - 1 : 0;
+}
+
 const struct actswap_verbs as_verbs = {
     .size = sizeof(as_verbs),
     .allocate = allocate,
     .release = release,
+    .holders = holders,
     .framework = as_framework.label,
 };

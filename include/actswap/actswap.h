@@ -62,6 +62,12 @@ struct actswap_verbs {
 
     // Who asks, for the report, such as "torch 2.15.0"; NULL: nobody says.
     const char *framework;
+
+    // How many hold the storage behind `ref` beside this reference, which the library
+    // owns. While there are any it keeps its own: letting go would free nothing, and the
+    // storage would have to be brought in beside the one that lives. NULL: not known; it
+    // lets go all the same.
+    size_t (*holders)(void *context, void *ref);
 };
 
 // Connects the one framework of this process. `verbs` and `context` must outlive it.

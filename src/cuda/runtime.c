@@ -123,6 +123,11 @@ int as_cuda_stream_synchronize(void *stream)
     OWN(cudaStreamSynchronize, stream);
 }
 
+int as_cuda_stream_query(void *stream)
+{
+    OWN(cudaStreamQuery, stream);
+}
+
 static int capture_status(void *stream, enum cudaStreamCaptureStatus *status)
 {
     OWN(cudaStreamIsCapturing, stream, status);

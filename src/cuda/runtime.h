@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { AS_CUDA_NOT_READY = 600 };
+
 // The address of `symbol` in the runtime behind our hooks: RTLD_NEXT first, then the
 // loaded object named libcudart.so* or carrying that SONAME (the caller's own runtime
 // when `caller` lies in an object that needs one). NULL: no runtime here.
@@ -21,11 +23,12 @@ int as_cuda_stream_create(void **stream); // non-blocking
 int as_cuda_stream_destroy(void *stream);
 int as_cuda_stream_wait(void *stream, void *event);
 int as_cuda_stream_synchronize(void *stream);
+int as_cuda_stream_query(void *stream); // 0: idle, 600: not, or an error
 int as_cuda_stream_capturing(void *stream, int *capturing);
 int as_cuda_event_create(void **event); // no timing
 int as_cuda_event_destroy(void *event);
 int as_cuda_event_record(void *event, void *stream);
-int as_cuda_event_query(void *event); // 0, 600 not ready, or an error
+int as_cuda_event_query(void *event); // 0: passed, 600: not, or an error
 int as_cuda_event_synchronize(void *event);
 int as_cuda_copy_out(void *host, const void *device, size_t bytes, void *stream);
 int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream);

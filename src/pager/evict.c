@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "cuda/runtime.h"
@@ -30,30 +31,66 @@ static bool is_captured(void *stream)
     return as_cuda_stream_capturing(stream, &capturing) || capturing;
 }
 
-static int wait_for(struct actswap_page *page, void *streams[], size_t count)
+static int wait_for(struct actswap_page *page, void *stream)
 {
-    int err = count >= READERS_MAX ? -1 : 0;
+    if (stream == page->owner)
+        return 0;
+    return is_captured(stream) || as_edge_readers(page->lane, page->owner, stream);
+}
+
+// Of a stream that has nothing in flight nothing is to be waited for.
+static int wait_for_rest(void *stream, void *context)
+{
+    struct actswap_page *page = context;
+    if (stream == page->owner)
+        return 0;
+    int err = is_captured(stream) ? -1 : as_cuda_stream_query(stream);
+    return err == AS_CUDA_NOT_READY ? as_edge_readers(page->lane, page->owner, stream)
+                                    : err;
+}
+
+static int wait_for_end(void *event, void *context)
+{
+    const struct actswap_page *page = context;
+    return as_edge_reuse(page->owner, event);
+}
+
+// Streams that the runtime did not make before our eyes, but that something was allocated
+// on while the memory was in use.
+static int wait_for_strangers(struct as_pager *pager, struct actswap_page *page)
+{
+    void *streams[READERS_MAX];
+    int device = page->lane->device, err = 0;
+    size_t count =
+        as_ledger_streams(pager->ledger, device, page->generation, streams, READERS_MAX);
+    if (count >= READERS_MAX)
+        return -1;
     for (size_t i = 0; i < count && !err; i++)
-        if (streams[i] != page->owner)
-            err = is_captured(streams[i]) ||
-                  as_edge_readers(page->lane, page->owner, streams[i]);
+        if (!as_streams_knows(pager->streams, device, streams[i]))
+            err = wait_for(page, streams[i]);
     return err;
 }
 
-// Streams that were named to us, and, as what is let go early may be read by work that
-// nobody named, those that something was allocated on.
-static int wait_for_readers(struct as_pager *pager, struct actswap_page *page, bool early)
+// What is let go early may be read by work on any stream, also one that nobody named.
+static int wait_for_all(struct as_pager *pager, struct actswap_page *page)
+{
+    const struct as_streams_visitor visitor = {wait_for_rest, wait_for_end, page};
+    int err = wait_for_strangers(pager, page);
+    return err ? err
+               : as_streams_visit(pager->streams, page->lane->device, page->since,
+                                  &visitor);
+}
+
+// At a page's end: consumers of ours, on streams that were named.
+static int wait_for_consumers(struct as_pager *pager, struct actswap_page *page)
 {
     void *streams[READERS_MAX];
-    int device = page->lane->device;
-    size_t count =
-        as_streams_since(pager->streams, device, page->since, streams, READERS_MAX);
-    int err = wait_for(page, streams, count);
-    if (err || !early)
-        return err;
-    count =
-        as_ledger_streams(pager->ledger, device, page->generation, streams, READERS_MAX);
-    return wait_for(page, streams, count);
+    size_t count = as_streams_since(pager->streams, page->lane->device, page->since,
+                                    streams, READERS_MAX);
+    int err = count >= READERS_MAX ? -1 : 0;
+    for (size_t i = 0; i < count && !err; i++)
+        err = wait_for(page, streams[i]);
+    return err;
 }
 
 // A copy that came back arrived on its owner after it had gone out.
@@ -66,7 +103,7 @@ static int order_let_go(struct as_pager *pager, struct actswap_page *page,
                         struct batch *batch)
 {
     if (!covers(batch, page)) {
-        int err = is_captured(page->owner) || wait_for_readers(pager, page, true);
+        int err = is_captured(page->owner) || wait_for_all(pager, page);
         if (err)
             return err;
         *batch = (struct batch){page->lane, page->owner, page->since, page->generation};
@@ -133,12 +170,51 @@ static struct actswap_page *hold_first(struct as_pager *pager, struct as_page_li
     return page;
 }
 
+// Whether a holder of the storage is left that is not us.
+static bool is_shared(const struct actswap_page *page)
+{
+    const struct actswap_verbs *verbs = page->verbs;
+    bool can_say =
+        verbs->size >= offsetof(struct actswap_verbs, holders) + sizeof(verbs->holders) &&
+        verbs->holders;
+    return can_say && page->ref && verbs->holders(page->context, page->ref);
+}
+
+// Puts a page into a list, unless it was needed, kept or dropped meanwhile.
+static void put(struct as_pager *pager, struct as_page_list *list,
+                struct actswap_page *page, unsigned needs)
+{
+    pthread_mutex_lock(&pager->lock);
+    if (page->users && page->needs == needs && !page->stays && !page->list)
+        as_page_append(list, page);
+    pthread_mutex_unlock(&pager->lock);
+    as_evict_unhold(pager, page);
+}
+
+static void move_all(struct as_pager *pager, struct as_page_list *from,
+                     struct as_page_list *to)
+{
+    pthread_mutex_lock(&pager->lock);
+    while (from->first) {
+        struct actswap_page *page = from->first;
+        as_page_unlink(page);
+        as_page_append(to, page);
+    }
+    pthread_mutex_unlock(&pager->lock);
+}
+
+// All pages are looked at before the first stream is waited for: what nobody else holds by
+// then gets no new reader.
 void as_evict(struct as_pager *pager, struct as_page_list *list)
 {
+    struct as_page_list all = {0}, alone = {0};
     struct batch batch = {0};
-    unsigned needs;
     struct actswap_page *page;
-    while ((page = hold_first(pager, list, &needs))) {
+    unsigned needs;
+    move_all(pager, list, &all);
+    while ((page = hold_first(pager, &all, &needs)))
+        put(pager, is_shared(page) ? &pager->shared : &alone, page, needs);
+    while ((page = hold_first(pager, &alone, &needs))) {
         let_go(pager, page, needs, &batch);
         as_evict_unhold(pager, page);
     }
@@ -163,7 +239,7 @@ static void order_end(struct as_pager *pager, struct actswap_page *page)
     if (!err)
         err = wait_for_copy(page);
     if (!err && page->restored)
-        err = wait_for_readers(pager, page, false);
+        err = wait_for_consumers(pager, page);
     if (err)
         wait_on_host(pager, page);
     as_device_leave(page->lane->device, before);

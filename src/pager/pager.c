@@ -110,7 +110,7 @@ static void adopt(struct as_pager *pager, struct actswap_page *page,
     page->owner = request->block.stream;
     page->restored = false;
     page->since = as_streams_now(pager->streams);
-    page->generation = as_ledger_now(pager->ledger);
+    page->generation = request->block.generation;
     if (!page->stays)
         as_page_append(list_of(pager, request), page);
 }
@@ -180,7 +180,7 @@ static struct actswap_page *new_page(struct as_pager *pager, struct request *req
     page->address = request->saved->address;
     page->owner = request->block.stream;
     page->since = as_streams_now(pager->streams);
-    page->generation = as_ledger_now(pager->ledger);
+    page->generation = request->block.generation;
     return page;
 }
 
@@ -330,8 +330,9 @@ static bool find_resident(struct as_pager *pager, struct actswap_page *page,
         pthread_cond_wait(&pager->moved, &pager->lock);
     bool resident = page->ref;
     page->needs++;
-    if (!page->restored)
-        as_page_unlink(page);
+    as_page_unlink(page);
+    if (page->restored && resident && page->users)
+        as_page_append(&pager->back, page);
     out->address = page->address;
     out->ref = page->ref;
     *arrived = page->restored ? page->arrived : NULL;
@@ -419,12 +420,23 @@ void as_pager_drop(struct as_pager *pager, struct actswap_page *page)
 
 // --- Blocks and marks
 
+// Whoever held a storage may have let go of it meanwhile.
+static void retry_shared(struct as_pager *pager)
+{
+    pthread_mutex_lock(&pager->lock);
+    bool any = pager->shared.first && !pager->backwards;
+    pthread_mutex_unlock(&pager->lock);
+    if (any)
+        as_evict(pager, &pager->shared);
+}
+
 static void leave_block(struct as_pager *pager, uint64_t block)
 {
     if (!as_frame_inside(pager, block))
         return;
     struct as_frame *frame;
     bool last;
+    retry_shared(pager);
     do {
         frame = as_frame_pop(pager);
         last = frame->block == block;
@@ -439,31 +451,39 @@ void as_pager_block(struct as_pager *pager, enum actswap_edge edge, uint64_t blo
                     enum actswap_verdict verdict, void *stream)
 {
     (void)stream;
-    if (edge == ACTSWAP_ENTER)
-        as_frame_push(pager, block, verdict);
-    else
+    if (edge == ACTSWAP_EXIT) {
         leave_block(pager, block);
+        return;
+    }
+    retry_shared(pager);
+    as_frame_push(pager, block, verdict);
 }
 
+static void count_elsewhere(struct as_pager *pager, struct actswap_page *page)
+{
+    pager->totals.held_elsewhere += !page->elsewhere;
+    page->elsewhere = true;
+}
+
+// For a framework that does not say who holds what.
 static void find_elsewhere(struct actswap_page *page, void *context)
 {
     struct as_pager *pager = context;
     struct as_block block;
-    bool alive =
-        !page->ref && !page->elsewhere &&
+    if (!page->ref &&
         as_ledger_find(pager->ledger, (int)page->key.device, page->key.address, &block) &&
-        block.generation == page->key.generation;
-    if (!alive)
-        return;
-    page->elsewhere = true;
-    pager->totals.held_elsewhere++;
+        block.generation == page->key.generation)
+        count_elsewhere(pager, page);
 }
 
 static void begin_backward(struct as_pager *pager)
 {
+    as_evict(pager, &pager->shared);
     as_evict(pager, &pager->outside);
     pthread_mutex_lock(&pager->lock);
     pager->backwards++;
+    for (struct actswap_page *page = pager->shared.first; page; page = page->next)
+        count_elsewhere(pager, page);
     as_page_table_each(pager->table, find_elsewhere, pager);
     pthread_mutex_unlock(&pager->lock);
 }
@@ -505,6 +525,18 @@ void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
         break;
     }
     as_evict_finish(pager);
+}
+
+void as_pager_stream_made(struct as_pager *pager, int device, void *stream)
+{
+    if (pager->settings->policy == AS_POLICY_OFFLOAD)
+        as_streams_made(pager->streams, device, stream);
+}
+
+void as_pager_stream_ending(struct as_pager *pager, void *stream)
+{
+    if (pager->settings->policy == AS_POLICY_OFFLOAD)
+        as_streams_ending(pager->streams, stream);
 }
 
 void as_pager_totals(struct as_pager *pager, struct as_pager_totals *totals)

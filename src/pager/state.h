@@ -35,6 +35,7 @@ struct as_pager {
     struct as_lane *lanes[AS_DEVICES]; // made with the first page of a device
     struct as_page_table *table;
     struct as_page_list outside; // of any block, still to be let go
+    struct as_page_list shared; // to be let go once nobody else holds their storage
     struct as_page_list back; // brought in again
     struct as_page_list put_off; // dropped, but their stream was being captured
     uint64_t forward_generation; // that the last forward began with
@@ -54,7 +55,8 @@ void as_move_forget(struct as_pager *pager, struct actswap_page *page);
 
 // --- evict.c: the end of device copies
 
-// Lets go of the pages of a list, first to last, and leaves it empty.
+// Lets go of the pages of a list, first to last, and leaves it empty. Those whose storage
+// somebody else holds become shared ones.
 void as_evict(struct as_pager *pager, struct as_page_list *list);
 
 // Ends a hold, and the page with the last hold or use. The lock is not held.

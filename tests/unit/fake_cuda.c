@@ -124,6 +124,11 @@ void *fake_stream(enum fake_pace pace)
     return stream;
 }
 
+void fake_pace(void *stream, enum fake_pace pace)
+{
+    to_stream(stream)->pace = pace;
+}
+
 void fake_lane_pace(int nth, enum fake_pace pace)
 {
     lane_pace[nth] = pace;
@@ -245,6 +250,13 @@ int as_cuda_stream_synchronize(void *stream)
     while (to_stream(stream)->last)
         run_until(to_stream(stream)->last);
     return leave(0);
+}
+
+int as_cuda_stream_query(void *stream)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    return leave(to_stream(stream)->last ? NOT_READY : 0);
 }
 
 int as_cuda_stream_capturing(void *stream, int *capturing)

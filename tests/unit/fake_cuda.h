@@ -17,6 +17,9 @@ enum fake_pace { FAKE_EAGER, FAKE_LAZY };
 // A compute stream of the framework's.
 void *fake_stream(enum fake_pace pace);
 
+// The pace of a stream from now on. NULL: the legacy one, which is eager.
+void fake_pace(void *stream, enum fake_pace pace);
+
 // The pace of the nth stream that as_cuda_stream_create() will make (0: the out lane of
 // the first device, 1: its in lane). Eager when not said.
 void fake_lane_pace(int nth, enum fake_pace pace);

@@ -47,6 +47,21 @@ void framework_start(void)
     as_pager_mark(fw.pager, ACTSWAP_FORWARD);
 }
 
+static size_t holders(void *context, void *ref)
+{
+    (void)context;
+    const struct storage *storage = ref;
+    pthread_mutex_lock(&lock);
+    int others = storage->references - 1;
+    pthread_mutex_unlock(&lock);
+    return (size_t)others;
+}
+
+void framework_tell_holders(void)
+{
+    fw.verbs.holders = holders;
+}
+
 static struct storage *take_cached(size_t bytes, void *stream)
 {
     for (struct storage **place = &cached; *place; place = &(*place)->next) {

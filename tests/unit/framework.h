@@ -40,6 +40,9 @@ struct framework {
 extern struct framework fw;
 void framework_start(void);
 
+// From now on it says who holds a storage.
+void framework_tell_holders(void);
+
 struct storage *storage_create(size_t bytes, void *stream);
 struct storage *storage_share(struct storage *storage);
 void storage_drop(struct storage *storage);

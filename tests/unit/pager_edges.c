@@ -112,6 +112,55 @@ Test(pager_edges, reuse_of_the_memory_waits_for_streams_with_allocations)
     cr_expect(sink_holds(7));
 }
 
+// A stream reads what is saved, and nobody says so.
+static void read_by_stranger(void *stream, void *stranger)
+{
+    struct actswap_page *page;
+    struct storage *x = storage_create(BYTES, stream);
+    fake_fill(stream, x->address, 7, BYTES);
+    fake_read(stranger, x->address, sink, BYTES);
+    enter(1);
+    save(x, stream, &page);
+    storage_drop(x);
+    leave(1, stream);
+    struct storage *other = storage_create(BYTES, stream);
+    cr_assert_eq(other->address, x->address);
+    fake_fill(stream, other->address, 9, BYTES);
+    fake_finish();
+}
+
+Test(pager_edges, reuse_of_the_memory_waits_for_streams_that_nobody_named)
+{
+    void *stream = fake_stream(FAKE_EAGER), *stranger = fake_stream(FAKE_LAZY);
+    as_pager_stream_made(fw.pager, 0, stranger);
+
+    read_by_stranger(stream, stranger);
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, reuse_of_the_memory_waits_for_the_legacy_stream)
+{
+    fake_lane_pace(OUT, FAKE_EAGER);
+    void *stream = fake_stream(FAKE_EAGER);
+    fake_pace(NULL, FAKE_LAZY);
+
+    read_by_stranger(stream, NULL);
+    cr_expect(sink_holds(7));
+}
+
+Test(pager_edges, an_idle_stream_costs_no_edge)
+{
+    void *stream = fake_stream(FAKE_EAGER), *stranger = fake_stream(FAKE_EAGER);
+    as_pager_stream_made(fw.pager, 0, stranger);
+    read_by_stranger(stream, stranger);
+    int waits = fake_calls("as_cuda_stream_wait");
+    for (int i = 0; i < 100; i++)
+        as_pager_stream_made(fw.pager, 0, fake_stream(FAKE_EAGER));
+
+    read_by_stranger(stream, stranger);
+    cr_expect_eq(fake_calls("as_cuda_stream_wait"), 2 * waits);
+}
+
 Test(pager_edges, the_copy_in_waits_for_what_the_new_memory_was_before)
 {
     void *stream = fake_stream(FAKE_LAZY);

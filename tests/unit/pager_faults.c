@@ -76,6 +76,8 @@ ParameterizedTestParameters(pager_faults, a_refused_edge_at_the_exit_keeps_the_m
         {"as_cuda_stream_wait", 1, 0},
         {"as_cuda_device_get", 1, 0},
         {"as_cuda_stream_capturing", 1, 0},
+        {"as_cuda_stream_capturing", 2, 0},
+        {"as_cuda_stream_query", 1, 0},
     };
     return cr_make_param_array(struct fault, faults, sizeof(faults) / sizeof(faults[0]));
 }
@@ -85,6 +87,7 @@ ParameterizedTest(struct fault *fault, pager_faults,
 {
     struct actswap_page *page;
     struct storage *x = filled(7);
+    as_pager_stream_made(fw.pager, 0, fake_stream(FAKE_EAGER));
     enter(1);
     cr_assert_eq(save(x, NULL, &page), 0);
     storage_drop(x);

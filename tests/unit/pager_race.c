@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that save, need, drop and let go of the same storages at once. A program of its
+// Threads that save, need, drop and let go of the same storages at once, while streams
+// come and go. A program of its
 // own, as Criterion does not run under ThreadSanitizer. Exit 0: all values right, nothing
 // lost.
 #include <pthread.h>
@@ -54,12 +55,15 @@ static void *work(void *argument)
                 fake_fill(stream, shared[i]->address, round % 100 + i, BYTES);
             }
         pthread_barrier_wait(&barrier);
+        void *side = fake_stream(FAKE_LAZY);
+        as_pager_stream_made(fw.pager, 0, side);
         save_all(pages, stream, (uint64_t)round);
         pthread_barrier_wait(&barrier);
         if (me == 0)
             for (int i = 0; i < SHARED; i++)
                 storage_drop(shared[i]);
         leave((uint64_t)round, stream);
+        as_pager_stream_ending(fw.pager, side);
         if (round % 2) // all are gone, and all want them at once
             pthread_barrier_wait(&barrier);
         for (int i = SHARED - 1; i >= 0; i--) {
@@ -75,6 +79,7 @@ int main(void)
     pthread_t threads[THREADS];
     int numbers[THREADS], bad = 0;
     framework_start();
+    framework_tell_holders();
     pthread_barrier_init(&barrier, NULL, THREADS);
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;

@@ -18,7 +18,12 @@
 
 #pragma weak cudaMalloc
 #pragma weak cudaStreamCreateWithFlags
+#pragma weak cudaStreamDestroy
 #pragma weak cudaStreamSynchronize
+#pragma weak cudaStreamWaitEvent
+#pragma weak cudaEventCreateWithFlags
+#pragma weak cudaEventRecord
+#pragma weak cudaDeviceSynchronize
 #pragma weak sim_submit
 #pragma weak actswap_attach
 #pragma weak actswap_allocated
@@ -99,6 +104,13 @@ static void release(void *context, void *ref)
     storage_drop(ref);
 }
 
+static size_t holders(void *context, void *ref)
+{
+    (void)context;
+    const struct storage *storage = ref;
+    return (size_t)storage->references - 1;
+}
+
 // --- Kernels
 
 struct kernel {
@@ -140,6 +152,22 @@ static void read_into_sink(void *stream, const void *from)
 static void wait_for(cudaStream_t stream)
 {
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+// The later stream waits for what the earlier one has now.
+static void wait_between(cudaStream_t later, cudaStream_t earlier)
+{
+    cudaEvent_t event;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+    check(cudaEventRecord(event, earlier), "cudaEventRecord");
+    check(cudaStreamWaitEvent(later, event, 0), "cudaStreamWaitEvent");
+}
+
+static uint64_t released_bytes(void)
+{
+    struct actswap_stats stats = {.size = sizeof(stats)};
+    check(actswap_stats(&stats), "actswap_stats");
+    return stats.released_bytes;
 }
 
 static int is_wrong(int value)
@@ -237,6 +265,94 @@ static int readers(void)
     wait_for(first);
     wait_for(side);
     return is_wrong(7);
+}
+
+// A saved tensor is read by a stream that names itself to nobody and that nobody waits
+// for: the graph keeps the memory until backward, so in plain PyTorch this is right in
+// time. Here the memory's next owner has to wait.
+static void read_by_stranger(cudaStream_t stranger)
+{
+    struct storage *storage = created(7, first);
+    wait_between(stranger, first);
+    actswap_block(ACTSWAP_ENTER, 1, first);
+    save(storage, first);
+    read_into_sink(stranger, storage->data);
+    storage_drop(storage);
+    actswap_block(ACTSWAP_EXIT, 1, first);
+    check(released_bytes() != BYTES, "letting go");
+}
+
+static int stranger(void)
+{
+    read_by_stranger(side);
+    overwrite(first);
+    wait_for(first);
+    wait_for(side);
+    return is_wrong(7);
+}
+
+static int legacy(void)
+{
+    read_by_stranger(NULL);
+    overwrite(first);
+    wait_for(first);
+    wait_for(NULL);
+    return is_wrong(7);
+}
+
+// The stream is gone before the block is, and its work is not.
+static int destroyed(void)
+{
+    struct storage *storage = created(7, first);
+    cudaStream_t third;
+    check(cudaStreamCreateWithFlags(&third, cudaStreamNonBlocking), "a stream");
+    wait_between(third, first);
+    actswap_block(ACTSWAP_ENTER, 1, first);
+    save(storage, first);
+    read_into_sink(third, storage->data);
+    check(cudaStreamDestroy(third), "cudaStreamDestroy");
+    storage_drop(storage);
+    actswap_block(ACTSWAP_EXIT, 1, first);
+    check(released_bytes() != BYTES, "letting go");
+    overwrite(first);
+    wait_for(first);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return is_wrong(7);
+}
+
+// Somebody holds the storage longer than the block, reads it then on another stream, and
+// drops it at once. It is let go afterwards, by us.
+static int shared(void)
+{
+    struct storage *storage = created(7, first);
+    actswap_block(ACTSWAP_ENTER, 1, first);
+    save(storage, first);
+    actswap_block(ACTSWAP_EXIT, 1, first);
+    check(released_bytes() != 0, "keeping what others hold");
+    wait_between(side, first);
+    read_into_sink(side, storage->data);
+    storage_drop(storage);
+    check(released_bytes() != 0, "keeping what only we hold");
+    actswap_block(ACTSWAP_ENTER, 2, first);
+    check(released_bytes() != BYTES, "letting go at the next edge");
+    overwrite(first);
+    wait_for(first);
+    wait_for(side);
+    return is_wrong(7);
+}
+
+// What others hold until backward is there and is not brought in a second time.
+static int held(void)
+{
+    struct storage *storage = created(7, first);
+    actswap_block(ACTSWAP_ENTER, 1, first);
+    struct actswap_page *page = save(storage, first);
+    actswap_block(ACTSWAP_EXIT, 1, first);
+    actswap_mark(ACTSWAP_BACKWARD);
+    check(need(page, first) != storage->data, "the storage itself");
+    struct actswap_stats stats = {.size = sizeof(stats)};
+    check(actswap_stats(&stats) || stats.in_bytes, "bringing in nothing");
+    return need_and_compare(page, first, 7);
 }
 
 // The copy in waits for the last use of the memory that it goes to.
@@ -338,6 +454,11 @@ static const struct {
     {"produced", produced},
     {"reuse", reuse},
     {"readers", readers},
+    {"stranger", stranger},
+    {"legacy", legacy},
+    {"destroyed", destroyed},
+    {"shared", shared},
+    {"held", held},
     {"allocated", allocated},
     {"filled", filled},
     {"arrived", arrived},
@@ -354,6 +475,7 @@ static void start(void)
         .allocate = allocate,
         .release = release,
         .framework = "pager_order",
+        .holders = holders,
     };
     if (!cudaMalloc || !sim_submit || !actswap_attach)
         check(1, "preloading libactswap and the simulated runtime");

@@ -37,6 +37,24 @@ static void seen(const char *when)
     errno = EXDEV;
 }
 
+static void call_streams(void)
+{
+    cudaStream_t a = NULL, b = NULL, c = NULL;
+
+    said("cudaStreamCreate", cudaStreamCreate(&a));
+    said("cudaStreamCreateWithFlags",
+         cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+    said("cudaStreamCreateWithPriority",
+         cudaStreamCreateWithPriority(&c, cudaStreamDefault, 0));
+    said("cudaStreamCreateWithFlags of none", cudaStreamCreateWithFlags(&b, 77));
+    said("cudaGetLastError", cudaGetLastError());
+    said("cudaStreamDestroy", cudaStreamDestroy(a));
+    said("cudaStreamDestroy", cudaStreamDestroy(b));
+    said("cudaStreamDestroy", cudaStreamDestroy(c));
+    said("cudaStreamDestroy of none", cudaStreamDestroy(c));
+    said("cudaGetLastError", cudaGetLastError());
+}
+
 void hook_calls(void)
 {
     void *a = NULL, *b = NULL, *c = NULL, *none = NULL;
@@ -59,5 +77,6 @@ void hook_calls(void)
     seen("with one");
     said("cudaFree", cudaFree(a));
     seen("at the end");
+    call_streams();
     fflush(stdout);
 }

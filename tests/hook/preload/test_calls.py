@@ -27,6 +27,16 @@ cudaFreeAsync 0
 seen with one: {one}
 cudaFree 0
 seen at the end: {end}
+cudaStreamCreate 0
+cudaStreamCreateWithFlags 0
+cudaStreamCreateWithPriority 0
+cudaStreamCreateWithFlags of none 1
+cudaGetLastError 1
+cudaStreamDestroy 0
+cudaStreamDestroy 0
+cudaStreamDestroy 0
+cudaStreamDestroy of none 400
+cudaGetLastError 400
 """
 BARE = CALLS.format(three="no library", one="no library", end="no library")
 SEEN = CALLS.format(
