@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cuda/runtime.h"
 #include "pager/admission.h"
 #include "pager/edges.h"
 #include "pager/frame.h"
@@ -508,6 +509,45 @@ static void begin_forward(struct as_pager *pager)
     pthread_mutex_unlock(&pager->lock);
 }
 
+static int refuse_captured(void *stream, void *context)
+{
+    int capturing = 0;
+    (void)context;
+    return as_cuda_stream_capturing(stream, &capturing) || capturing;
+}
+
+static int pass(void *event, void *context)
+{
+    (void)event;
+    (void)context;
+    return 0;
+}
+
+static bool captures(struct as_pager *pager)
+{
+    static const struct as_streams_visitor visitor = {refuse_captured, pass, NULL};
+    bool found = false;
+    for (int device = 0; device < AS_DEVICES && !found; device++)
+        found =
+            pager->lanes[device] && as_streams_visit(pager->streams, device, 0, &visitor);
+    return found;
+}
+
+// Freeing pinned memory may wait for the whole device, and is no call for a capture.
+static void give_back_spare(struct as_pager *pager)
+{
+    struct as_buffer buffer;
+    if (as_slab_has_spare(pager->slab) && captures(pager))
+        return;
+    while (as_slab_spare(pager->slab, &buffer)) {
+        if (buffer.event)
+            as_cuda_event_synchronize(buffer.event);
+        as_lane_give(pager->lanes[buffer.device], buffer.event);
+        as_cuda_host_free(buffer.host);
+    }
+    as_slab_step(pager->slab);
+}
+
 void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
 {
     switch (moment) {
@@ -521,7 +561,9 @@ void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
         end_backward(pager);
         break;
     case ACTSWAP_OPTIMIZER:
+        break;
     case ACTSWAP_STEP:
+        give_back_spare(pager);
         break;
     }
     as_evict_finish(pager);

@@ -7,9 +7,10 @@
 // A page's life: resident (saved, copy out queued on the out lane) -> clean (both
 // copies) -> host only (let go) -> copying in -> resident again, as often as it is
 // needed; it ends with its last drop. It comes in when it is needed: nothing is fetched
-// ahead yet. Nothing here synchronises the device or creates a context, and the host
-// waits for a stream only after a call of ours failed; every edge between streams is an
-// event (edges.c has one function per edge):
+// ahead yet. Nothing here creates a context, and the host waits for a stream only after a
+// call of ours failed. The device is synchronised at one point at most: the end of a step
+// that gives pinned memory back, because sizes changed and no room is left. Every edge
+// between streams is an event (edges.c has one function per edge):
 //
 //   copy out waits for the producer              (as_edge_produced)
 //   a pinned buffer's next use waits for the copy that used it last (as_edge_host_reuse)

@@ -21,6 +21,8 @@ struct as_slab {
     size_t free_count, room; // room for every buffer there is, so that give cannot fail
     size_t count; // of buffers, free or not
     uint64_t bytes, peak_bytes, cap_bytes;
+    uint64_t step; // counts from 1
+    uint64_t refused_bytes; // at the cap, in this step
 };
 
 struct as_slab *as_slab_create(const struct as_settings *settings)
@@ -30,6 +32,7 @@ struct as_slab *as_slab_create(const struct as_settings *settings)
         return NULL;
     pthread_mutex_init(&slab->lock, NULL);
     slab->settings = settings;
+    slab->step = 1;
     return slab;
 }
 
@@ -91,6 +94,15 @@ static size_t lower_bound(const struct as_slab *slab, size_t bytes)
     return low;
 }
 
+static struct as_buffer take_at(struct as_slab *slab, size_t at)
+{
+    struct as_buffer buffer = slab->free[at];
+    slab->free_count--;
+    memmove(&slab->free[at], &slab->free[at + 1],
+            (slab->free_count - at) * sizeof(*slab->free));
+    return buffer;
+}
+
 // Takes the smallest free buffer of at least `bytes` and at most `most`.
 static bool take_free(struct as_slab *slab, size_t bytes, size_t most,
                       struct as_buffer *buffer)
@@ -99,10 +111,8 @@ static bool take_free(struct as_slab *slab, size_t bytes, size_t most,
     size_t at = lower_bound(slab, bytes);
     bool found = at < slab->free_count && slab->free[at].bytes <= most;
     if (found) {
-        *buffer = slab->free[at];
-        slab->free_count--;
-        memmove(&slab->free[at], &slab->free[at + 1],
-                (slab->free_count - at) * sizeof(*slab->free));
+        *buffer = take_at(slab, at);
+        buffer->used = slab->step;
     }
     pthread_mutex_unlock(&slab->lock);
     return found;
@@ -155,8 +165,18 @@ static bool take_new(struct as_slab *slab, size_t bytes, struct as_buffer *buffe
         as_log(AS_LOG_WARN, "pager: cannot pin %zu KiB: cuda error %d", bytes >> 10, err);
         return false;
     }
-    *buffer = (struct as_buffer){.host = host, .bytes = bytes};
+    pthread_mutex_lock(&slab->lock);
+    *buffer = (struct as_buffer){.host = host, .bytes = bytes, .used = slab->step};
+    pthread_mutex_unlock(&slab->lock);
     return true;
+}
+
+// What is larger than the cap finds no room whatever is given back.
+static void note_refused(struct as_slab *slab, size_t bytes)
+{
+    pthread_mutex_lock(&slab->lock);
+    slab->refused_bytes += bytes <= slab->cap_bytes ? bytes : 0;
+    pthread_mutex_unlock(&slab->lock);
 }
 
 int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
@@ -164,6 +184,8 @@ int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
     size_t near = bytes + bytes / 8; // what else fits wastes less than an eighth
     bool taken = take_free(slab, bytes, near, buffer) || take_new(slab, bytes, buffer) ||
                  take_free(slab, bytes, SIZE_MAX, buffer);
+    if (!taken)
+        note_refused(slab, bytes);
     return taken ? 0 : -ENOMEM;
 }
 
@@ -176,6 +198,49 @@ void as_slab_give(struct as_slab *slab, const struct as_buffer *buffer)
             (slab->free_count - at) * sizeof(*slab->free));
     slab->free[at] = *buffer;
     slab->free_count++;
+    pthread_mutex_unlock(&slab->lock);
+}
+
+// The largest free buffer that nobody took for long enough, while there is no room for
+// what was refused; or free_count.
+static size_t find_spare(const struct as_slab *slab)
+{
+    size_t at = slab->free_count;
+    if (slab->refused_bytes <= slab->cap_bytes - slab->bytes)
+        return at;
+    while (at > 0)
+        if (slab->step - slab->free[--at].used >= AS_SLAB_IDLE_STEPS)
+            return at;
+    return slab->free_count;
+}
+
+bool as_slab_has_spare(struct as_slab *slab)
+{
+    pthread_mutex_lock(&slab->lock);
+    bool found = find_spare(slab) < slab->free_count;
+    pthread_mutex_unlock(&slab->lock);
+    return found;
+}
+
+bool as_slab_spare(struct as_slab *slab, struct as_buffer *buffer)
+{
+    pthread_mutex_lock(&slab->lock);
+    size_t at = find_spare(slab);
+    bool found = at < slab->free_count;
+    if (found) {
+        *buffer = take_at(slab, at);
+        slab->count--;
+        slab->bytes -= buffer->bytes;
+    }
+    pthread_mutex_unlock(&slab->lock);
+    return found;
+}
+
+void as_slab_step(struct as_slab *slab)
+{
+    pthread_mutex_lock(&slab->lock);
+    slab->step++;
+    slab->refused_bytes = 0;
     pthread_mutex_unlock(&slab->lock);
 }
 

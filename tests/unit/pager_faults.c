@@ -73,10 +73,8 @@ ParameterizedTest(struct fault *fault, pager_faults, a_refused_save_leaves_the_t
 ParameterizedTestParameters(pager_faults, a_refused_edge_at_the_exit_keeps_the_memory)
 {
     static struct fault faults[] = {
-        {"as_cuda_stream_wait", 1, 0},
-        {"as_cuda_device_get", 1, 0},
-        {"as_cuda_stream_capturing", 1, 0},
-        {"as_cuda_stream_capturing", 2, 0},
+        {"as_cuda_stream_wait", 1, 0},      {"as_cuda_device_get", 1, 0},
+        {"as_cuda_stream_capturing", 1, 0}, {"as_cuda_stream_capturing", 2, 0},
         {"as_cuda_stream_query", 1, 0},
     };
     return cr_make_param_array(struct fault, faults, sizeof(faults) / sizeof(faults[0]));

@@ -123,3 +123,80 @@ Test(slab, many_buffers_come_and_go)
 
     cr_expect_eq(held(), before);
 }
+
+static int spares(void)
+{
+    int count = 0;
+    struct as_buffer buffer;
+    while (as_slab_spare(slab, &buffer))
+        count++;
+    as_slab_step(slab);
+    return count;
+}
+
+static bool is_refused(size_t bytes)
+{
+    struct as_buffer buffer;
+    return as_slab_take(slab, bytes, &buffer) == -ENOMEM;
+}
+
+Test(slab, what_no_step_takes_any_more_is_spare_when_others_find_no_room)
+{
+    struct as_buffer old[2] = {take(1 << 18), take(1 << 18)}, used = take(1 << 19);
+    as_slab_give(slab, &old[0]);
+    as_slab_give(slab, &old[1]);
+    as_slab_give(slab, &used);
+    cr_expect_eq(spares(), 0);
+    for (int step = 2; step <= AS_SLAB_IDLE_STEPS; step++) {
+        used = take(1 << 19);
+        cr_expect(is_refused((1 << 19) + 1));
+        as_slab_give(slab, &used);
+        cr_expect_eq(spares(), 0, "they may be for another kind of step");
+    }
+
+    used = take(1 << 19);
+    cr_expect(is_refused((1 << 18) + 1));
+    as_slab_give(slab, &used);
+    cr_expect_eq(spares(), 2, "one is not enough");
+    cr_expect_eq(held(), 1 << 19);
+    take((1 << 18) + 1);
+}
+
+Test(slab, nothing_is_spare_without_need)
+{
+    struct as_buffer large = take(1 << 20);
+    as_slab_give(slab, &large);
+    for (int step = 1; step <= AS_SLAB_IDLE_STEPS; step++)
+        cr_expect_eq(spares(), 0);
+
+    cr_expect(is_refused((1 << 20) + 1));
+    cr_expect_eq(spares(), 0, "that finds no room in any way");
+    cr_expect_eq(held(), 1 << 20);
+}
+
+Test(slab, no_more_is_spare_than_was_asked_for)
+{
+    struct as_buffer old[2] = {take(1 << 18), take(1 << 18)};
+    take((1 << 19) - 1000);
+    as_slab_give(slab, &old[0]);
+    as_slab_give(slab, &old[1]);
+    for (int step = 1; step <= AS_SLAB_IDLE_STEPS; step++)
+        cr_expect_eq(spares(), 0);
+
+    cr_expect(is_refused((1 << 18) + 1000));
+    cr_expect_eq(spares(), 1);
+    take((1 << 18) + 1000);
+}
+
+Test(slab, kinds_of_steps_that_alternate_keep_their_buffers)
+{
+    enum { KINDS = AS_SLAB_IDLE_STEPS };
+    static const size_t sizes[KINDS] = {1 << 16, 1 << 17, 1 << 18, 1 << 19};
+    for (int step = 0; step < 5 * KINDS; step++) {
+        struct as_buffer buffer = take(sizes[step % KINDS]);
+        cr_expect(is_refused((1 << 20) - 1));
+        as_slab_give(slab, &buffer);
+        cr_expect_eq(spares(), 0);
+    }
+    cr_expect_eq(fake_calls("as_cuda_host_alloc"), KINDS);
+}
