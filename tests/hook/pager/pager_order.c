@@ -257,13 +257,14 @@ static int readers(void)
     wait_for(first);
     actswap_block(ACTSWAP_ENTER, 1, first);
     save(storage, first);
-    storage_create(side); // a result of the reading kernel
+    struct storage *result = storage_create(side); // of the reading kernel
     read_into_sink(side, storage->data);
     storage_drop(storage);
     actswap_block(ACTSWAP_EXIT, 1, first);
     overwrite(first);
     wait_for(first);
     wait_for(side);
+    storage_drop(result);
     return is_wrong(7);
 }
 
@@ -409,10 +410,11 @@ static int host_reuse(void)
     storage_drop(other);
     actswap_block(ACTSWAP_ENTER, 1, side);
     actswap_block(ACTSWAP_EXIT, 1, side);
-    storage_create(side);
+    struct storage *reused = storage_create(side);
     wait_for(side); // the memory was reused, so the copy out is through
     wait_for(first);
     (void)next;
+    storage_drop(reused);
     return is_wrong(7);
 }
 
@@ -451,21 +453,11 @@ static const struct {
     const char *name;
     int (*run)(void);
 } scenarios[] = {
-    {"produced", produced},
-    {"reuse", reuse},
-    {"readers", readers},
-    {"stranger", stranger},
-    {"legacy", legacy},
-    {"destroyed", destroyed},
-    {"shared", shared},
-    {"held", held},
-    {"allocated", allocated},
-    {"filled", filled},
-    {"arrived", arrived},
-    {"arrived_twice", arrived_twice},
-    {"host_reuse", host_reuse},
-    {"ended", ended},
-    {"kept", kept},
+    {"produced", produced},     {"reuse", reuse},     {"readers", readers},
+    {"stranger", stranger},     {"legacy", legacy},   {"destroyed", destroyed},
+    {"shared", shared},         {"held", held},       {"allocated", allocated},
+    {"filled", filled},         {"arrived", arrived}, {"arrived_twice", arrived_twice},
+    {"host_reuse", host_reuse}, {"ended", ended},     {"kept", kept},
 };
 
 static void start(void)
