@@ -90,7 +90,7 @@ enum actswap_reason {
     ACTSWAP_KEPT_NOT = 0, // it has a page
     ACTSWAP_KEPT_POLICY, // the policy does not offload here
     ACTSWAP_KEPT_SMALL, // smaller than the floor
-    ACTSWAP_KEPT_PART, // uses less than half of its storage
+    ACTSWAP_KEPT_PART, // uses less than a quarter of its storage
     ACTSWAP_KEPT_OLD, // born before this forward: a parameter, buffer or cache
     ACTSWAP_KEPT_UNKNOWN, // address not known to the ledger
     ACTSWAP_KEPT_CAPTURE, // a stream capture is in progress

@@ -55,9 +55,10 @@ static bool is_small(const struct as_admission *admission)
     return saved->bytes == 0 || saved->bytes < admission->settings->offload_min_bytes;
 }
 
+// The three of a fused projection are a third of it each, and are saved one by one.
 static bool is_part(const struct as_admission *admission)
 {
-    return admission->saved->used_bytes < admission->saved->bytes / 2;
+    return admission->saved->used_bytes < admission->saved->bytes / 4;
 }
 
 static const struct rule allowed[] = {

@@ -12,6 +12,9 @@
 #include "pager/lane.h"
 #include "pager/state.h"
 
+// As many as one layer's saves, or so: their copies have had time to go out meanwhile.
+enum { OUTSIDE_PAGES = 8 };
+
 // --- Life
 
 struct as_pager *as_pager_create(const struct as_settings *settings,
@@ -250,6 +253,30 @@ static enum actswap_reason make_page(struct as_pager *pager, struct request *req
     return reason;
 }
 
+// Whoever held a storage may have let go of it meanwhile.
+static void retry_shared(struct as_pager *pager)
+{
+    pthread_mutex_lock(&pager->lock);
+    bool any = pager->shared.first && !pager->backwards;
+    pthread_mutex_unlock(&pager->lock);
+    if (any)
+        as_evict(pager, &pager->shared);
+}
+
+// A model without repeated blocks has no exit at which to let go, so some saves after a
+// page was made outside of blocks it goes. Those that the running code still holds are
+// shared until it does not.
+static void let_go_outside(struct as_pager *pager)
+{
+    pthread_mutex_lock(&pager->lock);
+    bool due = ++pager->outside_made % OUTSIDE_PAGES == 0 && !pager->backwards;
+    pthread_mutex_unlock(&pager->lock);
+    if (!due)
+        return;
+    as_evict(pager, &pager->outside);
+    retry_shared(pager);
+}
+
 static enum actswap_reason admit(struct as_pager *pager, struct request *request,
                                  struct as_admission *admission,
                                  struct actswap_page **out)
@@ -263,7 +290,11 @@ static enum actswap_reason admit(struct as_pager *pager, struct request *request
     if (reason || join(pager, request, out))
         return reason;
     reason = as_admission_worth(admission);
-    return reason ? reason : make_page(pager, request, out);
+    if (!reason)
+        reason = make_page(pager, request, out);
+    if (!reason && !request->frame)
+        let_go_outside(pager);
+    return reason;
 }
 
 static bool is_sound(const struct actswap_saved *saved)
@@ -420,16 +451,6 @@ void as_pager_drop(struct as_pager *pager, struct actswap_page *page)
 }
 
 // --- Blocks and marks
-
-// Whoever held a storage may have let go of it meanwhile.
-static void retry_shared(struct as_pager *pager)
-{
-    pthread_mutex_lock(&pager->lock);
-    bool any = pager->shared.first && !pager->backwards;
-    pthread_mutex_unlock(&pager->lock);
-    if (any)
-        as_evict(pager, &pager->shared);
-}
 
 static void leave_block(struct as_pager *pager, uint64_t block)
 {

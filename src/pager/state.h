@@ -40,6 +40,7 @@ struct as_pager {
     struct as_page_list put_off; // dropped, but their stream was being captured
     uint64_t forward_generation; // that the last forward began with
     unsigned backwards; // that run
+    unsigned outside_made; // pages, so far
     struct as_pager_totals totals;
 };
 

@@ -119,6 +119,30 @@ Test(pager, what_is_saved_outside_blocks_goes_when_backward_begins)
     as_pager_drop(fw.pager, page);
 }
 
+Test(pager, outside_blocks_it_goes_some_saves_later_unless_others_hold_it)
+{
+    enum { SAVES = 32 };
+    struct actswap_page *pages[SAVES];
+    framework_tell_holders();
+    struct storage *kept = filled(0, NULL);
+    save(kept, NULL, &pages[0]);
+    for (unsigned char i = 1; i < SAVES; i++) {
+        struct storage *x = filled(i, NULL);
+        save(x, NULL, &pages[i]);
+        storage_drop(x);
+    }
+
+    cr_expect_lt(fw.held, SAVES / 2, "%d of %d are still held", fw.held, SAVES);
+    for (unsigned char i = SAVES; i-- > 0;) {
+        struct actswap_resident back = need(pages[i], NULL);
+        fake_finish();
+        cr_expect(holds(back.address, i));
+        cr_expect(i != 0 || back.address == kept->address);
+        as_pager_drop(fw.pager, pages[i]);
+    }
+    storage_drop(kept);
+}
+
 Test(pager, one_storage_saved_often_is_one_page_and_one_copy)
 {
     struct actswap_page *first, *second;
@@ -373,7 +397,7 @@ Test(pager, each_refusal_has_its_reason_and_takes_nothing)
         ACTSWAP_KEPT_UNKNOWN, "only whole blocks free anything");
     cr_expect_eq(save_with((struct actswap_saved){.address = x->address,
                                                   .bytes = BYTES,
-                                                  .used_bytes = BYTES / 2 - 1,
+                                                  .used_bytes = BYTES / 4 - 1,
                                                   .ref = x}),
                  ACTSWAP_KEPT_PART);
 
