@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/runtime.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -138,6 +139,21 @@ int as_cuda_stream_capturing(void *stream, int *capturing)
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     int err = capture_status(stream, &status);
     *capturing = status != cudaStreamCaptureStatusNone;
+    return err;
+}
+
+static int exchange_mode(enum cudaStreamCaptureMode *mode)
+{
+    OWN(cudaThreadExchangeStreamCaptureMode, mode);
+}
+
+static_assert(AS_CUDA_RELAXED == (int)cudaStreamCaptureModeRelaxed, "CUDA's own");
+
+int as_cuda_capture_mode(int *mode)
+{
+    enum cudaStreamCaptureMode now = (enum cudaStreamCaptureMode)*mode;
+    int err = exchange_mode(&now);
+    *mode = (int)now;
     return err;
 }
 

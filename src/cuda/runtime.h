@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { AS_CUDA_NOT_READY = 600 };
+enum { AS_CUDA_NOT_READY = 600, AS_CUDA_RELAXED = 2 };
 
 // The address of `symbol` in the runtime behind our hooks: RTLD_NEXT first, then the
 // loaded object named libcudart.so* or carrying that SONAME (the caller's own runtime
@@ -25,6 +25,9 @@ int as_cuda_stream_wait(void *stream, void *event);
 int as_cuda_stream_synchronize(void *stream);
 int as_cuda_stream_query(void *stream); // 0: idle, 600: not, or an error
 int as_cuda_stream_capturing(void *stream, int *capturing);
+// Exchanges how strictly this thread is kept from calls that a capture may not see;
+// AS_CUDA_RELAXED: not at all.
+int as_cuda_capture_mode(int *mode);
 int as_cuda_event_create(void **event); // no timing
 int as_cuda_event_destroy(void *event);
 int as_cuda_event_record(void *event, void *stream);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pager/admission.h"
 
-#include "cuda/runtime.h"
+#include "pager/lane.h"
 
 struct rule {
     enum actswap_reason reason;
@@ -37,11 +37,9 @@ static bool policy_keeps(const struct as_admission *admission)
            admission->verdict == ACTSWAP_RECOMPUTE;
 }
 
-// An error counts as a capture: another thread's strict one makes the question illegal.
 static bool is_captured(const struct as_admission *admission)
 {
-    int capturing = 0;
-    return as_cuda_stream_capturing(admission->saved->stream, &capturing) || capturing;
+    return as_stream_captured(admission->saved->stream);
 }
 
 static bool in_tail(const struct as_admission *admission)

@@ -25,17 +25,11 @@ static bool covers(const struct batch *batch, const struct actswap_page *page)
            batch->since <= page->since && batch->generation <= page->generation;
 }
 
-static bool is_captured(void *stream)
-{
-    int capturing = 0;
-    return as_cuda_stream_capturing(stream, &capturing) || capturing;
-}
-
 static int wait_for(struct actswap_page *page, void *stream)
 {
     if (stream == page->owner)
         return 0;
-    return is_captured(stream) || as_edge_readers(page->lane, page->owner, stream);
+    return as_stream_captured(stream) || as_edge_readers(page->lane, page->owner, stream);
 }
 
 // Of a stream that has nothing in flight nothing is to be waited for.
@@ -44,7 +38,7 @@ static int wait_for_rest(void *stream, void *context)
     struct actswap_page *page = context;
     if (stream == page->owner)
         return 0;
-    int err = is_captured(stream) ? -1 : as_cuda_stream_query(stream);
+    int err = as_stream_captured(stream) ? -1 : as_cuda_stream_query(stream);
     return err == AS_CUDA_NOT_READY ? as_edge_readers(page->lane, page->owner, stream)
                                     : err;
 }
@@ -103,7 +97,7 @@ static int order_let_go(struct as_pager *pager, struct actswap_page *page,
                         struct batch *batch)
 {
     if (!covers(batch, page)) {
-        int err = is_captured(page->owner) || wait_for_all(pager, page);
+        int err = as_stream_captured(page->owner) || wait_for_all(pager, page);
         if (err)
             return err;
         *batch = (struct batch){page->lane, page->owner, page->since, page->generation};
@@ -142,10 +136,11 @@ static void *take_ref(struct as_pager *pager, struct actswap_page *page, unsigne
 static void let_go(struct as_pager *pager, struct actswap_page *page, unsigned needs,
                    struct batch *batch)
 {
-    int before, err = as_device_enter(page->lane->device, &before);
+    struct as_before before;
+    int err = as_device_enter(page->lane->device, &before);
     if (!err)
         err = order_let_go(pager, page, batch);
-    as_device_leave(page->lane->device, before);
+    as_device_leave(&before);
     if (err)
         return; // it stays until its last drop
     void *address = NULL;
@@ -228,43 +223,51 @@ static void wait_on_host(struct as_pager *pager, struct actswap_page *page)
                                     streams, READERS_MAX);
     as_cuda_stream_synchronize(page->lane->out);
     for (size_t i = 0; i < count && i < READERS_MAX; i++)
-        as_cuda_stream_synchronize(streams[i]);
+        if (!as_stream_captured(streams[i])) // asking it to end would end the capture
+            as_cuda_stream_synchronize(streams[i]);
 }
 
 // The framework frees the memory now as it would have without us, except that copies of
 // ours and consumers on other streams than the new owner's are unknown to it.
 static void order_end(struct as_pager *pager, struct actswap_page *page)
 {
-    int before, err = as_device_enter(page->lane->device, &before);
+    struct as_before before;
+    int err = as_device_enter(page->lane->device, &before);
     if (!err)
         err = wait_for_copy(page);
     if (!err && page->restored)
         err = wait_for_consumers(pager, page);
     if (err)
         wait_on_host(pager, page);
-    as_device_leave(page->lane->device, before);
+    as_device_leave(&before);
 }
 
-static bool has_readers(struct as_pager *pager, const struct actswap_page *page)
+// Whether a stream that used the page, beside its owner, is there, or one that is captured.
+static bool has_consumer(struct as_pager *pager, const struct actswap_page *page,
+                         bool captured)
 {
     void *streams[READERS_MAX];
     size_t count = as_streams_since(pager->streams, page->lane->device, page->since,
                                     streams, READERS_MAX);
-    bool found = count >= READERS_MAX;
-    for (size_t i = 0; i < count && !found; i++)
-        found = streams[i] != page->owner;
+    bool found = count >= READERS_MAX && !captured;
+    for (size_t i = 0; i < count && i < READERS_MAX && !found; i++)
+        found =
+            streams[i] != page->owner && (!captured || as_stream_captured(streams[i]));
     return found;
 }
 
 static bool needs_order(struct as_pager *pager, const struct actswap_page *page)
 {
-    return page->ref && page->copied && (!page->restored || has_readers(pager, page));
+    return page->ref && page->copied &&
+           (!page->restored || has_consumer(pager, page, false));
 }
 
-// A captured stream may wait for nothing outside of its capture.
+// A captured stream may wait for nothing outside of its capture, nor be waited for.
 static bool put_off(struct as_pager *pager, struct actswap_page *page)
 {
-    if (!is_captured(page->owner))
+    bool now = !as_stream_captured(page->owner) &&
+               !(page->restored && has_consumer(pager, page, true));
+    if (now)
         return false;
     pthread_mutex_lock(&pager->lock);
     as_page_append(&pager->put_off, page);

@@ -29,10 +29,11 @@ static int queue_out(struct actswap_page *page, void *producer)
 
 int as_move_out(struct actswap_page *page, void *producer)
 {
-    int before, err = as_device_enter(page->lane->device, &before);
+    struct as_before before;
+    int err = as_device_enter(page->lane->device, &before);
     if (!err)
         err = queue_out(page, producer);
-    as_device_leave(page->lane->device, before);
+    as_device_leave(&before);
     return err;
 }
 
@@ -55,10 +56,11 @@ static int queue_in(struct actswap_page *page, void *address, void *stream)
 
 int as_move_in(struct actswap_page *page, void *address, void *stream)
 {
-    int before, err = as_device_enter(page->lane->device, &before);
+    struct as_before before;
+    int err = as_device_enter(page->lane->device, &before);
     if (!err)
         err = queue_in(page, address, stream);
-    as_device_leave(page->lane->device, before);
+    as_device_leave(&before);
     return err;
 }
 

@@ -7,7 +7,6 @@
 
 #include "cuda/runtime.h"
 #include "pager/admission.h"
-#include "pager/edges.h"
 #include "pager/frame.h"
 #include "pager/lane.h"
 #include "pager/state.h"
@@ -151,9 +150,10 @@ static struct as_lane *lane_of(struct as_pager *pager, int device)
     pthread_mutex_unlock(&pager->lock);
     if (lane)
         return lane;
-    int before, err = as_device_enter(device, &before);
+    struct as_before before;
+    int err = as_device_enter(device, &before);
     struct as_lane *fresh = err ? NULL : as_lane_create(device);
-    as_device_leave(device, before);
+    as_device_leave(&before);
     if (!fresh)
         return NULL;
     pthread_mutex_lock(&pager->lock);
@@ -338,102 +338,7 @@ int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
     return *page ? 0 : (int)reason;
 }
 
-// --- Needing
-
-// Fills in what is on the device. The stream has waited for the copy in if it brought the
-// page in itself; another one does it here.
-static int answer(struct actswap_page *page, void *arrived, void *owner, void *stream)
-{
-    if (!arrived || owner == stream)
-        return 0;
-    int before, err = as_device_enter(page->lane->device, &before);
-    if (!err)
-        err = as_edge_arrived(stream, arrived);
-    as_device_leave(page->lane->device, before);
-    return err ? -EIO : 0;
-}
-
-// True if the page is on the device: *out is filled in and the page is in use from now.
-static bool find_resident(struct as_pager *pager, struct actswap_page *page,
-                          struct actswap_resident *out, void **arrived, void **owner)
-{
-    pthread_mutex_lock(&pager->lock);
-    while (page->arriving)
-        pthread_cond_wait(&pager->moved, &pager->lock);
-    bool resident = page->ref;
-    page->needs++;
-    as_page_unlink(page);
-    if (page->restored && resident && page->users)
-        as_page_append(&pager->back, page);
-    out->address = page->address;
-    out->ref = page->ref;
-    *arrived = page->restored ? page->arrived : NULL;
-    *owner = page->owner;
-    pthread_mutex_unlock(&pager->lock);
-    return resident;
-}
-
-// Of several threads that have memory for the page, the first brings it in.
-static bool claim(struct as_pager *pager, struct actswap_page *page)
-{
-    pthread_mutex_lock(&pager->lock);
-    bool mine = !page->arriving && !page->ref;
-    if (mine)
-        page->arriving = true;
-    pthread_mutex_unlock(&pager->lock);
-    return mine;
-}
-
-static void install(struct as_pager *pager, struct actswap_page *page, void *ref,
-                    void *address, void *stream)
-{
-    page->ref = ref;
-    page->address = address;
-    page->owner = stream;
-    page->restored = true;
-    page->since = as_streams_now(pager->streams);
-    page->generation = as_ledger_now(pager->ledger);
-    pager->totals.in_bytes += page->bytes;
-    if (page->users)
-        as_page_append(&pager->back, page);
-}
-
-static int bring_in(struct as_pager *pager, struct actswap_page *page, void *stream)
-{
-    void *address = NULL;
-    void *ref = page->verbs->allocate(page->context, page->lane->device, page->bytes,
-                                      stream, &address);
-    if (!ref)
-        return -ENOMEM;
-    if (!claim(pager, page)) {
-        page->verbs->release(page->context, ref);
-        return 0; // nothing was queued on it
-    }
-    as_ledger_tag(pager->ledger, page->lane->device, address, ACTSWAP_ACTIVATION);
-    int err = as_move_in(page, address, stream);
-    pthread_mutex_lock(&pager->lock);
-    page->arriving = false;
-    if (!err)
-        install(pager, page, ref, address, stream);
-    pthread_cond_broadcast(&pager->moved);
-    pthread_mutex_unlock(&pager->lock);
-    if (err)
-        page->verbs->release(page->context, ref);
-    return err ? -EIO : 0;
-}
-
-int as_pager_need(struct as_pager *pager, struct actswap_page *page, void *stream,
-                  struct actswap_resident *out)
-{
-    void *arrived, *owner;
-    while (!find_resident(pager, page, out, &arrived, &owner)) {
-        int err = bring_in(pager, page, stream);
-        if (err)
-            return err;
-    }
-    as_streams_see(pager->streams, page->lane->device, stream);
-    return answer(page, arrived, owner, stream);
-}
+// --- Dropping
 
 void as_pager_drop(struct as_pager *pager, struct actswap_page *page)
 {
@@ -532,9 +437,8 @@ static void begin_forward(struct as_pager *pager)
 
 static int refuse_captured(void *stream, void *context)
 {
-    int capturing = 0;
     (void)context;
-    return as_cuda_stream_capturing(stream, &capturing) || capturing;
+    return as_stream_captured(stream);
 }
 
 static int pass(void *event, void *context)

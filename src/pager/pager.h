@@ -8,7 +8,7 @@
 // copies) -> host only (let go) -> copying in -> resident again, as often as it is
 // needed; it ends with its last drop. It comes in when it is needed: nothing is fetched
 // ahead yet. Nothing here creates a context, and the host waits for a stream only after a
-// call of ours failed. The device is synchronised at one point at most: the end of a step
+// call of ours failed or for a page that a captured stream needs. The device is synchronised at one point at most: the end of a step
 // that gives pinned memory back, because sizes changed and no room is left. Every edge
 // between streams is an event (edges.c has one function per edge):
 //

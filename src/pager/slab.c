@@ -13,6 +13,7 @@
 #include "core/settings.h"
 #include "cuda/runtime.h"
 #include "pager/host.h"
+#include "pager/lane.h"
 
 struct as_slab {
     pthread_mutex_t lock;
@@ -159,7 +160,10 @@ static bool take_new(struct as_slab *slab, size_t bytes, struct as_buffer *buffe
     if (!reserve(slab, bytes, cap_of(slab)))
         return false;
     void *host = NULL;
+    struct as_before before;
+    as_guard_enter(&before);
     int err = as_cuda_host_alloc(&host, bytes);
+    as_guard_leave(&before);
     if (err) {
         unreserve(slab, bytes);
         as_log(AS_LOG_WARN, "pager: cannot pin %zu KiB: cuda error %d", bytes >> 10, err);

@@ -162,16 +162,16 @@ size_t as_streams_since(struct as_streams *streams, int device, uint64_t since,
 // An event for what the stream has in flight, on its device; NULL: nothing is.
 static void *record_rest(void *stream, int device, void *event)
 {
-    int before, capturing = 0, err = as_device_enter(device, &before);
-    bool idle = !err && (as_cuda_stream_capturing(stream, &capturing) || capturing ||
-                         !as_cuda_stream_query(stream));
+    struct as_before before;
+    int err = as_device_enter(device, &before);
+    bool idle = !err && (as_stream_captured(stream) || !as_cuda_stream_query(stream));
     if (!err && !idle && !event)
         err = as_cuda_event_create(&event);
     if (!err && !idle)
         err = as_cuda_event_record(event, stream);
     if (err)
         as_cuda_stream_synchronize(stream);
-    as_device_leave(device, before);
+    as_device_leave(&before);
     if (!err && !idle)
         return event;
     if (event)

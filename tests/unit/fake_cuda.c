@@ -35,6 +35,7 @@ struct stream {
 
 struct event {
     struct work *record;
+    bool captured;
 };
 
 static struct work *newest;
@@ -43,6 +44,8 @@ static struct stream legacy, *streams = &legacy;
 static enum fake_pace lane_pace[LANES];
 static int lanes, device_now;
 static bool only_shapes;
+static int captures, spoilt;
+static __thread int mode; // 0: global, as threads begin
 static void (*watcher)(const char *function);
 static struct {
     char name[48];
@@ -182,7 +185,24 @@ int fake_calls(const char *function)
 
 void fake_capture(void *stream, bool capturing)
 {
+    captures += capturing - to_stream(stream)->capturing;
     to_stream(stream)->capturing = capturing;
+}
+
+int fake_spoilt(void)
+{
+    return spoilt;
+}
+
+// A call that the guard of a capture would refuse.
+static void unsafe(void)
+{
+    spoilt += captures && mode != AS_CUDA_RELAXED;
+}
+
+static void touch(const struct stream *stream)
+{
+    spoilt += stream->capturing;
 }
 
 void fake_only_shapes(bool answer)
@@ -240,6 +260,7 @@ int as_cuda_stream_wait(void *stream, void *event)
     if (fails(__func__))
         return leave(FAILED);
     struct event *awaited = event;
+    spoilt += to_stream(stream)->capturing != awaited->captured;
     queue(to_stream(stream), (struct work){.kind = WAIT, .awaited = awaited->record});
     return leave(0);
 }
@@ -248,6 +269,7 @@ int as_cuda_stream_synchronize(void *stream)
 {
     if (fails(__func__))
         return leave(FAILED);
+    touch(to_stream(stream));
     while (to_stream(stream)->last)
         run_until(to_stream(stream)->last);
     return leave(0);
@@ -257,6 +279,7 @@ int as_cuda_stream_query(void *stream)
 {
     if (fails(__func__))
         return leave(FAILED);
+    touch(to_stream(stream));
     return leave(to_stream(stream)->last ? NOT_READY : 0);
 }
 
@@ -265,6 +288,16 @@ int as_cuda_stream_capturing(void *stream, int *capturing)
     if (fails(__func__))
         return leave(FAILED);
     *capturing = to_stream(stream)->capturing;
+    return leave(0);
+}
+
+int as_cuda_capture_mode(int *exchanged)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    int before = mode;
+    mode = *exchanged;
+    *exchanged = before;
     return leave(0);
 }
 
@@ -289,6 +322,7 @@ int as_cuda_event_record(void *event, void *stream)
         return leave(FAILED);
     struct event *recorded = event;
     recorded->record = queue(to_stream(stream), (struct work){.kind = RECORD});
+    recorded->captured = to_stream(stream)->capturing;
     return leave(0);
 }
 
@@ -297,6 +331,8 @@ int as_cuda_event_query(void *event)
     if (fails(__func__))
         return leave(FAILED);
     const struct event *asked = event;
+    unsafe();
+    spoilt += asked->captured;
     return leave(!asked->record || asked->record->done ? 0 : NOT_READY);
 }
 
@@ -305,6 +341,8 @@ int as_cuda_event_synchronize(void *event)
     if (fails(__func__))
         return leave(FAILED);
     struct event *awaited = event;
+    unsafe();
+    spoilt += awaited->captured;
     if (awaited->record)
         run_until(awaited->record);
     return leave(0);
@@ -331,6 +369,7 @@ int as_cuda_host_alloc(void **host, size_t bytes)
 {
     if (fails(__func__))
         return leave(FAILED);
+    unsafe();
     *host = malloc(bytes);
     return leave(0);
 }
@@ -338,6 +377,7 @@ int as_cuda_host_alloc(void **host, size_t bytes)
 int as_cuda_host_free(void *host)
 {
     bool failed = fails(__func__);
+    unsafe();
     memset(host, 0xDD, malloc_usable_size(host)); // a copy from it comes too late
     free(host);
     return leave(failed ? FAILED : 0);

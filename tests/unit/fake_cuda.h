@@ -35,7 +35,11 @@ void fake_finish(void);
 void fake_fail(const char *function, int nth);
 int fake_calls(const char *function);
 
+// Begins or ends a capture of the stream's. While there is one, calls that would spoil it
+// are counted: a thread that is not relaxed pins memory or asks an event, a captured
+// stream is waited for or asked, an edge crosses the border of the capture.
 void fake_capture(void *stream, bool capturing);
+int fake_spoilt(void);
 
 // What as_cuda_only_shapes() answers.
 void fake_only_shapes(bool answer);

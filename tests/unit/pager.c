@@ -486,41 +486,6 @@ Test(pager, a_block_that_keeps_holds_on_to_what_an_earlier_one_let_go)
     cr_expect_eq(fw.held, 0);
 }
 
-Test(pager, nothing_is_let_go_while_its_stream_is_captured)
-{
-    struct actswap_page *page;
-    struct storage *x = filled(6, NULL);
-    enter(1);
-    save(x, NULL, &page);
-    storage_drop(x);
-    fake_capture(NULL, true);
-
-    leave(1, NULL);
-    cr_expect_eq(fw.held, 1);
-    cr_expect_eq(totals().let_go, 0);
-    fake_capture(NULL, false);
-    as_pager_drop(fw.pager, page);
-}
-
-Test(pager, a_page_dropped_while_its_stream_is_captured_ends_afterwards)
-{
-    struct actswap_page *page;
-    struct storage *x = filled(6, NULL);
-    save(x, NULL, &page);
-    storage_drop(x);
-    fake_capture(NULL, true);
-    int waits = fake_calls("as_cuda_stream_wait");
-
-    as_pager_drop(fw.pager, page);
-    as_pager_mark(fw.pager, ACTSWAP_STEP);
-    cr_expect_eq(fake_calls("as_cuda_stream_wait"), waits);
-    cr_expect_eq(fw.held, 1);
-    fake_capture(NULL, false);
-    as_pager_mark(fw.pager, ACTSWAP_STEP);
-    cr_expect_eq(fw.held, 0);
-    as_pager_destroy(fw.pager);
-}
-
 // --- Verbs that call back
 
 static struct actswap_page *victims[2];

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a page is found on the device or comes in again.
+#include <errno.h>
+
+#include "core/log.h"
+#include "cuda/runtime.h"
+#include "pager/edges.h"
+#include "pager/lane.h"
+#include "pager/state.h"
+#include "track/ledger.h"
+
+// The stream has waited for the copy in if it brought the page in itself; another one does
+// it here. A captured one may wait for nothing outside of its capture: the host waits.
+static int answer(struct actswap_page *page, void *arrived, void *owner, void *stream)
+{
+    if (!arrived || owner == stream)
+        return 0;
+    struct as_before before;
+    int err = as_device_enter(page->lane->device, &before);
+    if (!err)
+        err = as_stream_captured(stream) ? as_cuda_event_synchronize(arrived)
+                                         : as_edge_arrived(stream, arrived);
+    as_device_leave(&before);
+    return err ? -EIO : 0;
+}
+
+// True if the page is on the device: *out is filled in and the page is in use from now.
+static bool find_resident(struct as_pager *pager, struct actswap_page *page,
+                          struct actswap_resident *out, void **arrived, void **owner)
+{
+    pthread_mutex_lock(&pager->lock);
+    while (page->arriving)
+        pthread_cond_wait(&pager->moved, &pager->lock);
+    bool resident = page->ref;
+    page->needs++;
+    as_page_unlink(page);
+    if (page->restored && resident && page->users && !page->stays)
+        as_page_append(&pager->back, page);
+    out->address = page->address;
+    out->ref = page->ref;
+    *arrived = page->restored ? page->arrived : NULL;
+    *owner = page->owner;
+    pthread_mutex_unlock(&pager->lock);
+    return resident;
+}
+
+// Of several threads that have memory for the page, the first brings it in.
+static bool claim(struct as_pager *pager, struct actswap_page *page)
+{
+    pthread_mutex_lock(&pager->lock);
+    bool mine = !page->arriving && !page->ref;
+    if (mine)
+        page->arriving = true;
+    pthread_mutex_unlock(&pager->lock);
+    return mine;
+}
+
+static void install(struct as_pager *pager, struct actswap_page *page, void *ref,
+                    void *address, void *owner)
+{
+    page->ref = ref;
+    page->address = address;
+    page->owner = owner;
+    page->restored = true;
+    page->since = as_streams_now(pager->streams);
+    page->generation = as_ledger_now(pager->ledger);
+    pager->totals.in_bytes += page->bytes;
+    if (page->users && !page->stays)
+        as_page_append(&pager->back, page);
+}
+
+static void *allocate(struct actswap_page *page, void *owner, void **address)
+{
+    struct as_before before;
+    as_guard_enter(&before);
+    void *ref = page->verbs->allocate(page->context, page->lane->device, page->bytes,
+                                      owner, address);
+    as_guard_leave(&before);
+    return ref;
+}
+
+// What a capture of the user's records must not have the copy in it: each replay would
+// copy again, from a buffer that is another page's by then. So the page comes in outside,
+// into memory that is not the capture's, and the host waits for it (answer). It stays
+// until its end, as the graph has its address now.
+static int bring_in(struct as_pager *pager, struct actswap_page *page, void *stream)
+{
+    void *address = NULL;
+    bool captured = as_stream_captured(stream);
+    void *owner = captured ? page->lane->in : stream;
+    void *ref = allocate(page, owner, &address);
+    if (!ref)
+        return -ENOMEM;
+    if (!claim(pager, page)) {
+        page->verbs->release(page->context, ref);
+        return 0; // nothing was queued on it
+    }
+    as_ledger_tag(pager->ledger, page->lane->device, address, ACTSWAP_ACTIVATION);
+    int err = as_move_in(page, address, owner);
+    pthread_mutex_lock(&pager->lock);
+    page->arriving = false;
+    page->stays |= captured && !err;
+    if (!err)
+        install(pager, page, ref, address, owner);
+    pthread_cond_broadcast(&pager->moved);
+    pthread_mutex_unlock(&pager->lock);
+    if (err)
+        page->verbs->release(page->context, ref);
+    return err ? -EIO : 0;
+}
+
+static int need(struct as_pager *pager, struct actswap_page *page, void *stream,
+                struct actswap_resident *out)
+{
+    void *arrived, *owner;
+    while (!find_resident(pager, page, out, &arrived, &owner)) {
+        int err = bring_in(pager, page, stream);
+        if (err)
+            return err;
+    }
+    as_streams_see(pager->streams, page->lane->device, stream);
+    return answer(page, arrived, owner, stream);
+}
+
+int as_pager_need(struct as_pager *pager, struct actswap_page *page, void *stream,
+                  struct actswap_resident *out)
+{
+    int err = need(pager, page, stream, out);
+    if (err == -EIO)
+        as_log(AS_LOG_WARN,
+               "pager: cannot bring %zu KiB of a saved tensor back%s: the device refused",
+               page->bytes >> 10,
+               as_stream_captured(stream) ? " while its stream is captured" : "");
+    return err;
+}
