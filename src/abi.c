@@ -156,6 +156,23 @@ AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream
     return 0;
 }
 
+// A policy that does nothing is worse than none: its user thinks that it helps.
+static void check_effect(struct as_engine *engine)
+{
+    const enum as_policy policy = engine->settings.policy;
+    struct as_pager_totals moves;
+
+    if (policy == AS_POLICY_RECOMPUTE && !as_plan_blocks(engine->plan))
+        as_engine_warn(engine, "policy recompute changes nothing: no list of like blocks "
+                               "was found in the model");
+    if (policy != AS_POLICY_OFFLOAD)
+        return;
+    as_pager_totals(engine->pager, &moves);
+    if (!moves.pages_made)
+        as_engine_warn(engine, "policy offload moved nothing in the first step: the "
+                               "summary at the end says what was left and why");
+}
+
 static void end_step(struct as_engine *engine)
 {
     struct as_ledger_totals memory;
@@ -183,6 +200,8 @@ static void end_step(struct as_engine *engine)
     as_steps_end(engine->steps, &step);
     as_ledger_step(engine->ledger);
     atomic_store(&engine->oom, false);
+    if (as_steps_count(engine->steps) == 1)
+        check_effect(engine);
 }
 
 static void keep_after_forward(struct as_engine *engine)

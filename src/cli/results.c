@@ -145,6 +145,7 @@ static void take(struct as_result *result, json_t *root)
     take_categories(result, at(root, "peak.by_category"));
     result->losses = texts_at(root, "steps.loss_bits", &result->loss_count);
     result->digests = texts_at(root, "steps.gradient_digest", &result->digest_count);
+    result->warnings = texts_at(root, "warnings", &result->warning_count);
 }
 
 int as_result_read(struct as_result *result, const char *path)
@@ -181,6 +182,7 @@ void as_result_finish(struct as_result *result)
 {
     free_texts(result->losses, result->loss_count);
     free_texts(result->digests, result->digest_count);
+    free_texts(result->warnings, result->warning_count);
     result->losses = result->digests = NULL;
 }
 

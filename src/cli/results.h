@@ -43,6 +43,8 @@ struct as_result {
     // Both lists are empty when no step had any.
     char **losses, **digests;
     size_t loss_count, digest_count;
+    char **warnings; // sentences
+    size_t warning_count;
 };
 
 // Reads one report. 0 or -EINVAL, after one line on stderr that names the file.

@@ -213,6 +213,15 @@ static void print_categories(const struct as_result *result, FILE *out)
     }
 }
 
+static void print_warnings(const struct as_result *result, FILE *out)
+{
+    for (size_t n = 0; n < result->warning_count; n++)
+        if (result->warnings[n])
+            (void)fprintf(out, "\n%s: %s", result->name, result->warnings[n]);
+    if (result->warning_count)
+        (void)fputc('\n', out);
+}
+
 void as_sides_print(const struct as_result results[], size_t count, const char *program,
                     FILE *out, struct as_look look)
 {
@@ -220,6 +229,8 @@ void as_sides_print(const struct as_result results[], size_t count, const char *
     fill_table(&table, results, count);
     print_heading(&results[0], program, out);
     as_table_print(&table, out, look);
+    for (size_t n = 0; n < count; n++)
+        print_warnings(&results[n], out);
     print_categories(&results[0], out);
 }
 

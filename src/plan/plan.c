@@ -14,6 +14,7 @@ struct as_plan {
     const struct as_settings *settings;
     uint64_t entered; // outermost blocks of this forward
     uint64_t last; // of the one before; 0: not known
+    uint64_t all; // outermost blocks of the run
     bool backward;
 };
 
@@ -76,6 +77,7 @@ enum actswap_verdict as_plan_enter(struct as_plan *plan)
 
     if (depth == 0) {
         pthread_mutex_lock(&plan->lock);
+        plan->all++;
         verdict = decide(plan);
         pthread_mutex_unlock(&plan->lock);
     } else if (depth <= DEPTH_MAX) {
@@ -92,6 +94,14 @@ void as_plan_exit(struct as_plan *plan)
     (void)plan;
     if (depth > 0)
         depth--;
+}
+
+uint64_t as_plan_blocks(struct as_plan *plan)
+{
+    pthread_mutex_lock(&plan->lock);
+    const uint64_t all = plan->all;
+    pthread_mutex_unlock(&plan->lock);
+    return all;
 }
 
 void as_plan_mark(struct as_plan *plan, enum actswap_moment moment)

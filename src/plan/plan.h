@@ -24,6 +24,9 @@ void as_plan_destroy(struct as_plan *plan);
 enum actswap_verdict as_plan_enter(struct as_plan *plan);
 void as_plan_exit(struct as_plan *plan);
 
+// Blocks entered so far, those inside others left out.
+uint64_t as_plan_blocks(struct as_plan *plan);
+
 // Forward begin: blocks are counted anew, and the last forward's count tells which are
 // the last ones.
 void as_plan_mark(struct as_plan *plan, enum actswap_moment moment);

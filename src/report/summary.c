@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <actswap/actswap.h>
 
@@ -132,8 +133,9 @@ static void add_categories(struct page *page, const struct as_ledger_totals *tot
     add(page, "\n");
 }
 
-static void add_losses(struct page *page, struct as_steps *steps)
+static void add_losses(struct page *page, const struct as_facts *facts)
 {
+    struct as_steps *steps = facts->steps;
     const uint64_t count = as_steps_count(steps);
     uint64_t asked = 0, read = 0;
     struct as_step step;
@@ -146,7 +148,9 @@ static void add_losses(struct page *page, struct as_steps *steps)
             read += step.roots[i].bytes > 0;
         }
     }
-    if (asked)
+    if (asked && facts->simulated && strcmp(facts->compute, "shapes") == 0)
+        add(page, "  losses           not computed: shapes has no values\n");
+    else if (asked)
         add(page, "  losses           %llu of %llu read\n", (unsigned long long)read,
             (unsigned long long)asked);
 }
@@ -192,7 +196,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     add_moves(&page, facts, &totals);
     if (facts->settings->policy == AS_POLICY_OFFLOAD)
         add_kept(&page, facts->pager);
-    add_losses(&page, facts->steps);
+    add_losses(&page, facts);
     add_notes(&page, facts->notes, "left alone");
     add_notes(&page, facts->warnings, "warnings");
     if (facts->path)

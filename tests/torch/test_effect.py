@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy that changes nothing says so; one that can help without blocks does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from stack import Run, environment
+
+# No two children in a row are alike, so there is no list of blocks.
+SCRIPT = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+layers = []
+for _ in range(8):
+    layers += [nn.Linear({width}, {width}), nn.Tanh()]
+net = nn.Sequential(*layers).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    x = torch.ones({rows}, {width}, device="cuda")
+    net(x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def train(folder: Path, policy: str, rows: int = 4096, width: int = 64) -> Any:
+    report = folder / f"{policy}.json"
+    env = environment(policy=policy, report=str(report), digest="1")
+    run = Run(["-c", SCRIPT.format(rows=rows, width=width)], env)
+    return run, json.loads(report.read_text())
+
+
+def test_offload_without_blocks_lowers_what_is_left_after_forward(tmp_path: Path) -> None:
+    _, off = train(tmp_path, "off")
+    _, offload = train(tmp_path, "offload")
+
+    for key in ("loss_bits", "gradient_digest"):
+        assert off["steps"][key] == offload["steps"][key]
+    # Eight of the sixteen saved outputs may be waiting for the next turn.
+    for plain, evicted in zip(
+        *(r["steps"]["after_forward_bytes"] for r in (off, offload))
+    ):
+        assert evicted < 0.7 * plain
+    assert offload["moves"]["released_bytes"] >= offload["moves"]["out_bytes"] > 0
+    assert offload["warnings"] == []
+
+
+def test_recompute_without_blocks_says_that_it_changes_nothing(tmp_path: Path) -> None:
+    run, report = train(tmp_path, "recompute")
+
+    (sentence,) = report["warnings"]
+    assert sentence.startswith("policy recompute changes nothing: no list of like blocks")
+    assert run.err.count(sentence) == 1
+
+
+def test_offload_of_too_small_tensors_says_that_it_moved_nothing(tmp_path: Path) -> None:
+    run, report = train(tmp_path, "offload", rows=8, width=8)
+
+    (sentence,) = report["warnings"]
+    assert sentence.startswith("policy offload moved nothing in the first step")
+    assert run.err.count(sentence) == 1
+    assert [entry["reason"] for entry in report["kept"]]
