@@ -134,7 +134,9 @@ struct actswap_resident {
 // Makes the page's bytes usable by later work on `stream`, allocating and copying in
 // when they are on the host only. May be called again, also after a further eviction.
 // While `stream` is captured the host waits for the copy, which is not part of the graph,
-// and the page stays where it is until its last drop.
+// and the page stays where it is until its last drop. A storage that was given other
+// memory since its save, or none, does not leave any more: `ref` is that storage as it is,
+// and `address` what it was.
 // -ENOMEM: the framework had no device memory. -EIO: the device refused the copy.
 int actswap_need(struct actswap_page *page, void *stream, struct actswap_resident *out);
 

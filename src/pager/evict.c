@@ -133,9 +133,21 @@ static void *take_ref(struct as_pager *pager, struct actswap_page *page, unsigne
     return ref;
 }
 
+// Somebody may have given the storage other memory, or none (resize_): what was copied out
+// may be anything by then, and what the graph holds is the storage as it is.
+static bool lost_memory(struct as_pager *pager, const struct actswap_page *page)
+{
+    struct as_block block;
+    return page->block &&
+           !(as_ledger_find(pager->ledger, page->lane->device, page->address, &block) &&
+             block.generation == page->block);
+}
+
 static void let_go(struct as_pager *pager, struct actswap_page *page, unsigned needs,
                    struct batch *batch)
 {
+    if (lost_memory(pager, page))
+        return;
     struct as_before before;
     int err = as_device_enter(page->lane->device, &before);
     if (!err)

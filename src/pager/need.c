@@ -56,6 +56,13 @@ static bool claim(struct as_pager *pager, struct actswap_page *page)
     return mine;
 }
 
+static uint64_t block_of(struct as_pager *pager, const struct actswap_page *page)
+{
+    struct as_block block;
+    bool known = as_ledger_find(pager->ledger, page->lane->device, page->address, &block);
+    return known ? block.generation : 0;
+}
+
 static void install(struct as_pager *pager, struct actswap_page *page, void *ref,
                     void *address, void *owner)
 {
@@ -65,6 +72,7 @@ static void install(struct as_pager *pager, struct actswap_page *page, void *ref
     page->restored = true;
     page->since = as_streams_now(pager->streams);
     page->generation = as_ledger_now(pager->ledger);
+    page->block = block_of(pager, page);
     pager->totals.in_bytes += page->bytes;
     if (page->users && !page->stays)
         as_page_append(&pager->back, page);

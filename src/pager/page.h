@@ -47,6 +47,7 @@ struct actswap_page {
     void *ref, *address, *owner; // the device copy and the stream it was allocated on
     uint64_t since; // clock of the compute streams when it became ours
     uint64_t generation; // of the ledger, likewise
+    uint64_t block; // of the ledger: the device copy's memory, 0: not known
     struct as_buffer buffer;
     void *copied, *arrived; // events of the last copy out and in
 

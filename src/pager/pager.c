@@ -113,7 +113,7 @@ static void adopt(struct as_pager *pager, struct actswap_page *page,
     page->owner = request->block.stream;
     page->restored = false;
     page->since = as_streams_now(pager->streams);
-    page->generation = request->block.generation;
+    page->generation = page->block = request->block.generation;
     if (!page->stays)
         as_page_append(list_of(pager, request), page);
 }
@@ -184,7 +184,7 @@ static struct actswap_page *new_page(struct as_pager *pager, struct request *req
     page->address = request->saved->address;
     page->owner = request->block.stream;
     page->since = as_streams_now(pager->streams);
-    page->generation = request->block.generation;
+    page->generation = page->block = request->block.generation;
     return page;
 }
 

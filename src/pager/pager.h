@@ -29,6 +29,8 @@
 //   our reference stays; it is looked at again at each edge of a block and before
 //   backward. Who drops a tensor that a stream still reads relied on the graph's
 //   reference, and still may. What they hold beyond that is the same memory as without us.
+//   If they gave the storage other memory meanwhile (resize_), it stays as it is for good:
+//   the copy out was ordered with the memory that it had.
 // - The memory's next use, on the stream that it was allocated on, waits for what every
 //   stream of the device has in flight, whether or not it was named to us: nobody holds
 //   the storage any more, so work that reads it has been queued. Known are the legacy

@@ -111,6 +111,15 @@ void storage_drop(struct storage *storage)
     pthread_mutex_unlock(&lock);
 }
 
+void storage_replace(struct storage *storage)
+{
+    pthread_mutex_lock(&lock);
+    as_ledger_remove(fw.ledger, 0, storage->address, 0, 0);
+    storage->address = calloc(1, storage->bytes);
+    as_ledger_add(fw.ledger, 0, storage->address, storage->bytes, 0, storage->stream);
+    pthread_mutex_unlock(&lock);
+}
+
 int save(struct storage *storage, void *stream, struct actswap_page **page)
 {
     struct actswap_saved saved = {

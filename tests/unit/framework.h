@@ -47,6 +47,9 @@ struct storage *storage_create(size_t bytes, void *stream);
 struct storage *storage_share(struct storage *storage);
 void storage_drop(struct storage *storage);
 
+// Gives the storage other memory, as resizing it to nothing and back does.
+void storage_replace(struct storage *storage);
+
 // Saves the whole storage with a reference of its own. Returns what as_pager_save() does;
 // a reference that was not taken is dropped.
 int save(struct storage *storage, void *stream, struct actswap_page **page);

@@ -255,6 +255,42 @@ Test(pager, a_storage_that_lives_on_is_counted_once)
     as_pager_drop(fw.pager, page);
 }
 
+Test(pager, a_storage_with_other_memory_stays_as_it_is)
+{
+    struct actswap_page *page;
+    struct storage *x = filled(8, NULL);
+    enter(1);
+    save(x, NULL, &page);
+    storage_replace(x);
+    fake_fill(NULL, x->address, 9, BYTES);
+    storage_drop(x);
+
+    leave(1, NULL);
+    cr_expect_eq(totals().let_go, 0, "what was copied out may be anything");
+    cr_expect_eq(need(page, NULL).ref, x);
+    as_pager_drop(fw.pager, page);
+    cr_expect_eq(fw.held, 0);
+}
+
+Test(pager, a_storage_that_came_back_and_got_other_memory_stays)
+{
+    struct actswap_page *page;
+    struct storage *x = filled(8, NULL);
+    enter(1);
+    save(x, NULL, &page);
+    storage_drop(x);
+    leave(1, NULL);
+    as_pager_mark(fw.pager, ACTSWAP_BACKWARD);
+    struct storage *back = need(page, NULL).ref;
+    storage_replace(back);
+
+    as_pager_mark(fw.pager, ACTSWAP_BACKWARD_END);
+    cr_expect_eq(totals().let_go, 1);
+    cr_expect_eq(need(page, NULL).ref, back);
+    as_pager_drop(fw.pager, page);
+    cr_expect_eq(fw.held, 0);
+}
+
 Test(pager, needed_twice_it_is_brought_in_once)
 {
     struct actswap_page *page;
