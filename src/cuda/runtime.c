@@ -151,7 +151,7 @@ static_assert(AS_CUDA_RELAXED == (int)cudaStreamCaptureModeRelaxed, "CUDA's own"
 
 int as_cuda_capture_mode(int *mode)
 {
-    enum cudaStreamCaptureMode now = (enum cudaStreamCaptureMode)*mode;
+    enum cudaStreamCaptureMode now = (enum cudaStreamCaptureMode) * mode;
     int err = exchange_mode(&now);
     *mode = (int)now;
     return err;
