@@ -138,15 +138,26 @@ def test_death_by_signal_is_the_programs(actswap: Command) -> None:
     ]
 
 
+WAITS_FOR_A_SIGNAL = """
+import signal, sys
+def got(number, frame):
+    print("got", signal.Signals(number).name)
+    sys.exit(9)
+for name in ("SIGTERM", "SIGINT", "SIGUSR1"):
+    signal.signal(getattr(signal, name), got)
+signal.alarm(60)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1"])
-def test_signals_sent_to_us_reach_the_program(actswap: Command, name: str) -> None:
-    script = (
-        f"trap 'echo got {name}; exit 9' {name.removeprefix('SIG')}\n"
-        "echo ready\n"
-        "while :; do sleep 0.05; done\n"
-    )
+def test_signals_sent_to_us_reach_the_program(
+    actswap: Command, python: str, name: str
+) -> None:
     with subprocess.Popen(
-        [actswap.command, "rehearse", "--", "sh", "-c", script],
+        [actswap.command, "rehearse", "--", python, "-c", WAITS_FOR_A_SIGNAL],
         cwd=actswap.folder,
         env=actswap.environment,
         stdout=subprocess.PIPE,
