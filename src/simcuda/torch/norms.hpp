@@ -11,8 +11,11 @@ namespace simtorch
 
 // layer and group norm: mean and rstd in fp32, the CPU's in the input's type.
 void body_norm_backward(Call &call);
-// No buffer on the device; the CPU's kernel reads exp(-|x|) from it.
+// No buffer on the device; the CPU's kernel reads what its forward left there.
 void body_log_sigmoid_backward(Call &call);
+
+// The CPU keeps no table of which bag an index belongs to.
+void body_embedding_bag(Call &call);
 
 // --- Without a CPU kernel
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator.hpp"
 
+#include <cstring>
+
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -201,8 +203,21 @@ void Operator::operator()(const c10::OperatorHandle &, c10::DispatchKeySet keys,
         run_halves(*this, host, keys, stack);
 }
 
+static bool any_complex(const Operator &op, const Stack &stack)
+{
+    for (size_t i = stack.size() - op.arguments(); i < stack.size(); i++)
+        if (stack[i].isTensor() && stack[i].toTensor().defined() &&
+            stack[i].toTensor().is_complex())
+            return true;
+    return false;
+}
+
 void host_real(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
 {
+    if (op.complex_by_meta && any_complex(op, *stack)) {
+        host_meta(op, keys, stack);
+        return;
+    }
     op.real.callBoxed(op.handle, keys, stack);
 }
 
@@ -235,12 +250,57 @@ void deliver(const c10::IValue &result, const c10::IValue &computed)
     }
 }
 
+namespace
+{
+
+// A written tensor as the device has it. Some CPU kernels lay an out= tensor anew, and
+// that changes the alias but not the device's tensor: what they wrote is then moved to
+// where the device will look, and what they wrote beside it is put back.
+class Laid
+{
+  public:
+    explicit Laid(const at::Tensor &alias)
+        : alias_(alias), sizes_(alias.sizes().vec()), strides_(alias.strides().vec())
+    {
+        const auto *first = static_cast<const char *>(alias.const_data_ptr());
+        if (!alias.is_contiguous())
+            before_.assign(first, first + extent_bytes(alias));
+    }
+
+    void restore() const
+    {
+        TORCH_CHECK(alias_.sizes() == sizes_, "it resized a result to ", alias_.sizes(),
+                    " where the device has ", sizes_);
+        if (alias_.strides() == strides_)
+            return;
+        const at::Tensor computed = alias_.clone();
+        auto *impl = alias_.unsafeGetTensorImpl();
+        impl->set_sizes_and_strides(sizes_, strides_, alias_.storage_offset());
+        memcpy(alias_.mutable_data_ptr(), before_.data(), before_.size());
+        alias_.copy_(computed);
+    }
+
+  private:
+    at::Tensor alias_;
+    std::vector<int64_t> sizes_, strides_;
+    std::vector<char> before_;
+};
+
+} // namespace
+
 static void run_cpu(Call &call)
 {
+    const auto &schema = call.op.handle.schema().arguments();
+    std::vector<Laid> outs;
+    for (size_t i = 0; i < schema.size(); i++)
+        if (call.op.written[i] && schema[i].kwarg_only() && call.arguments[i].isTensor())
+            outs.emplace_back(call.arguments[i].toTensor());
     if (call.op.random)
         seed_argument(call);
     call.op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
                                    &call.arguments);
+    for (const auto &out : outs)
+        out.restore();
 }
 
 void body_cpu(Call &call)

@@ -67,12 +67,14 @@ struct Operator : c10::OperatorKernel {
     Body body; // NULL: nothing to compute
     bool whole = false; // `host` is all of it: decides itself what is computed, and when
     bool random = false;
+    bool complex_by_meta = false; // see host_real
     std::vector<bool> written; // by argument
 };
 
 // --- Host passes
 
-// PyTorch's own CUDA kernel.
+// PyTorch's own CUDA kernel. Many compile their code for complex numbers with NVRTC, which
+// is closed, when they first run; for complex arguments this is host_meta where it can be.
 void host_real(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // The Meta kernel says what the results are; they are allocated, nothing else is.
 void host_meta(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
@@ -90,6 +92,8 @@ void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 void body_cpu(Call &call);
 // The same where the CPU leaves empty what the device keeps and never reads.
 void body_cpu_lenient(Call &call);
+// A matrix product with an output type of its own.
+void body_product_dtype(Call &call);
 
 // --- For writing them
 

@@ -50,8 +50,9 @@ const Row rows[] = {
     {"_local_scalar_dense", REAL},
     // Host code that calls other operators and decides.
     {"index_fill_.int_Tensor", REAL},
-    {"masked_fill_.Tensor", REAL},
     {"isin", REAL},
+    // Sparse tensors are not simulated: a launch from here ends the run.
+    {"_to_sparse*", REAL},
     {"_fused_sdp_choice", REAL},
     {"_scaled_dot_product_flash_attention", REAL},
     {"_scaled_dot_product_flash_attention_backward", REAL},
@@ -62,15 +63,20 @@ const Row rows[] = {
 
     {"copy_", WHOLE, host_copy},
 
+    {"mm.dtype", BOTH, host_product, body_product_dtype},
+    {"mm.dtype_out", BOTH, host_product, body_product_dtype},
+    {"addmm.dtype", BOTH, host_product, body_product_dtype},
+    {"addmm.dtype_out", BOTH, host_product, body_product_dtype},
+    {"bmm.dtype", BOTH, host_product, body_product_dtype},
+    {"bmm.dtype_out", BOTH, host_product, body_product_dtype},
+    {"baddbmm.dtype", BOTH, host_product, body_product_dtype},
+    {"baddbmm.dtype_out", BOTH, host_product, body_product_dtype},
     {"mm", HOST, host_product},
     {"addmm", HOST, host_product},
-    {"addmm_", HOST, host_product},
     {"_addmm_activation", HOST, host_product},
     {"bmm", HOST, host_product},
     {"baddbmm", HOST, host_product},
-    {"baddbmm_", HOST, host_product},
     {"addmv", HOST, host_product},
-    {"addmv_", HOST, host_product},
     {"dot", HOST, host_product},
     {"vdot", HOST, host_product},
 
@@ -104,10 +110,16 @@ const Row rows[] = {
     {"kaiser_window", CLOSED},
     {"lcm", CLOSED},
     {"lgamma", CLOSED},
+    {"mvlgamma", CLOSED},
     {"polygamma", CLOSED},
+    {"prod", CLOSED},
     {"sinc", CLOSED},
 
+    // Host code that reads a value for its kernel's arguments.
+    {"masked_fill_.Tensor", CLOSED},
+
     {"equal", WHOLE, host_eager},
+    {"_unique", WHOLE, host_eager},
     {"segment_reduce", WHOLE, host_eager},
     {"nonzero", WHOLE, host_eager},
     {"masked_select", WHOLE, host_eager},
@@ -121,6 +133,8 @@ const Row rows[] = {
     {"_native_batch_norm_legit", BODY, host_real, body_cpu_lenient},
     {"native_batch_norm", BODY, host_real, body_cpu_lenient},
     {"_batch_norm_with_update", BODY, host_real, body_cpu_lenient},
+    {"_embedding_bag", BODY, host_real, body_embedding_bag},
+    {"_embedding_bag_forward_only", BODY, host_real, body_embedding_bag},
     {"native_layer_norm_backward", BODY, host_real, body_norm_backward},
     {"native_group_norm_backward", BODY, host_real, body_norm_backward},
     {"_fused_rms_norm_backward", BODY, host_real, body_rms_norm_backward},
@@ -139,12 +153,13 @@ const Row rows[] = {
     {"_cudnn_attention_backward", BOTH, host_cudnn_backward, body_cudnn_backward},
 };
 
+// A row without an overload stands for all of them and for the in-place form.
 bool fits(const Row &row, const std::string &plain, const std::string &base)
 {
     const size_t length = strlen(row.name);
     if (row.name[length - 1] == '*')
         return plain.compare(0, length - 1, row.name, length - 1) == 0;
-    return plain == row.name || base == row.name;
+    return plain == row.name || base == row.name || base == row.name + std::string("_");
 }
 
 const Row *find_row(const std::string &name)
@@ -194,6 +209,8 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle)
         return nullptr;
 
     auto made = std::make_unique<Operator>(handle);
+    made->complex_by_meta =
+        !row && handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
     if (row) {
         made->host = row->host;
         made->body = row->body;
