@@ -53,6 +53,12 @@ def test_attention_has_the_bits_of_the_cpu(case: str, dtype: str) -> None:
     assert check("attend", case, dtype) == 0
 
 
+def test_softmax_of_half_in_single_precision_is_the_formula() -> None:
+    found = check("softmax_widens")
+
+    assert found == {"softmax": [True, True], "log_softmax": [True, True]}
+
+
 # Not the CPU's own kernels: rounding of the type, a few times.
 @pytest.mark.parametrize("dtype, most", [("float32", 2e-6), ("bfloat16", 2e-2)])
 @pytest.mark.parametrize("case", ["bias", "grouped"])

@@ -8,6 +8,7 @@
 #include "convolution.hpp"
 #include "norms.hpp"
 #include "random.hpp"
+#include "softmax.hpp"
 
 namespace simtorch
 {
@@ -139,6 +140,11 @@ const Row rows[] = {
     {"native_group_norm_backward", BODY, host_real, body_norm_backward},
     {"_fused_rms_norm_backward", BODY, host_real, body_rms_norm_backward},
     {"log_sigmoid_backward", BODY, host_real, body_log_sigmoid_backward},
+
+    {"_softmax", BODY, host_real, body_softmax},
+    {"_log_softmax", BODY, host_real, body_softmax},
+    {"_softmax_backward_data", BODY, host_real, body_softmax_backward},
+    {"_log_softmax_backward_data", BODY, host_real, body_softmax_backward},
 
     {"uniform_", BODY, host_real, body_uniform},
     {"normal_", BODY, host_real, body_normal},

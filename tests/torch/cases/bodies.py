@@ -182,6 +182,22 @@ def scaler() -> Any:
     return found
 
 
+def softmax_widens() -> Any:
+    """Half in, fp32 out and back, as autocast has it: against fp32 on the CPU."""
+    found = {}
+    for name in ("softmax", "log_softmax"):
+        function = getattr(torch, name)
+        x = torch.randn(3, 5, generator=torch.Generator().manual_seed(0)).half()
+        grad = torch.randn(3, 5, generator=torch.Generator().manual_seed(1))
+        ours, theirs = x.to(CUDA).requires_grad_(), x.float().requires_grad_()
+        result, expected = function(ours, 1, dtype=torch.float32), function(theirs, 1)
+        result.backward(grad.to(CUDA))
+        expected.backward(grad)
+        same = torch.equal(ours.grad.cpu(), theirs.grad.half())
+        found[name] = [torch.equal(result.cpu(), expected), same]
+    return found
+
+
 def bytes_of_a_product() -> Any:
     """The peak above operands and result: cuBLAS's workspace."""
     a, b = (torch.ones(256, 256, device=CUDA) for _ in "ab")
