@@ -175,16 +175,14 @@ static int run_one(struct comparison *all, size_t run)
 
 static void print_command(const struct comparison *all, const struct as_result *best)
 {
-    (void)printf("\nreports: %s/*/rank0.json   output: %s/*.log\n", all->folder.shown,
-                 all->folder.shown);
+    (void)printf("\nreports: actswap report");
+    as_launch_print_word(all->folder.shown, stdout);
+    (void)printf(" --html report.html   output: %s/*.log\n", all->folder.shown);
     if (!best)
         return;
     (void)printf("next: actswap run -p %s --", best->name);
-    for (char *const *arg = all->options.program; *arg; arg++) {
-        const bool plain =
-            **arg && !(*arg)[strcspn(*arg, " \t\n'\"\\$`*?[](){}<>|&;#~!")];
-        (void)printf(plain ? " %s" : " '%s'", *arg);
-    }
+    for (char *const *arg = all->options.program; *arg; arg++)
+        as_launch_print_word(*arg, stdout);
     (void)printf("%s\n", all->options.gpu ? "   # on the card itself" : "");
 }
 

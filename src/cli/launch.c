@@ -184,3 +184,16 @@ void as_launch_describe(int status, char *text, int text_bytes)
         (void)snprintf(text, (size_t)text_bytes, "status %d", WEXITSTATUS(status));
     }
 }
+
+void as_launch_print_word(const char *word, FILE *out)
+{
+    static const char special[] = " \t\n'\"\\$`*?[](){}<>|&;#~!";
+    if (*word && !word[strcspn(word, special)]) {
+        (void)fprintf(out, " %s", word);
+        return;
+    }
+    (void)fputs(" '", out);
+    for (; *word; word++)
+        (void)(*word == '\'' ? fputs("'\\''", out) : fputc(*word, out));
+    (void)fputc('\'', out);
+}

@@ -5,6 +5,7 @@
 // Starting the program, with the environment as it is now.
 
 #include <stdbool.h>
+#include <stdio.h>
 
 // Sets a variable of our own environment, which the program inherits. 0 or AS_EXIT_CANNOT.
 int as_launch_set(const char *name, const char *value);
@@ -32,5 +33,8 @@ int as_launch_end_as(int status);
 
 // "status 3" or "signal 9 (Killed)", in `text`.
 void as_launch_describe(int status, char *text, int text_bytes);
+
+// " word", quoted so that a shell reads it as it is.
+void as_launch_print_word(const char *word, FILE *out);
 
 #endif

@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
     {"rehearse", as_verb_rehearse, "train on a simulated GPU; none is needed"},
     {"run", as_verb_run, "train on this machine's GPU, watched or under a policy"},
     {"compare", as_verb_compare, "run every policy and put them side by side"},
+    {"report", as_verb_report, "what a run left behind: text, JSON, or one HTML page"},
     {"help", as_verb_help, "this text; help env: settings; help policies; help gpus"},
 };
 
@@ -104,7 +105,7 @@ static int unknown(const char *name)
     const char *const nearest = as_settings_nearest(name, names);
     return as_error(AS_EXIT_USAGE,
                     "%s is not a verb of actswap. %s%s%s(rehearse, run, "
-                    "compare, help)",
+                    "compare, report, help)",
                     name, nearest ? "Did you mean " : "", nearest ? nearest : "",
                     nearest ? "? " : "");
 }

@@ -10,7 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_GPU = 256, KEY_COMPUTE, KEY_ORDER, KEY_ASCII, KEY_HELP };
+enum {
+    KEY_GPU = 256,
+    KEY_COMPUTE,
+    KEY_ORDER,
+    KEY_ASCII,
+    KEY_TEXT,
+    KEY_JSON,
+    KEY_HTML,
+    KEY_RANK,
+    KEY_TOP,
+    KEY_OPEN,
+    KEY_HELP
+};
 
 enum { OPTIONS_MAX = 12 };
 
@@ -18,6 +30,7 @@ struct verb {
     const char *name;
     const char *args_doc;
     const char *doc;
+    bool mixes; // options may follow arguments: these are no program
     struct argp_option options[OPTIONS_MAX];
 };
 
@@ -55,6 +68,11 @@ struct verb {
 #define OPTION_FORCE                                                                     \
     {                                                                                    \
         "force", 'f', NULL, 0, "DIR may exist; no file in it is overwritten", 0          \
+    }
+
+#define OPTION_ASCII                                                                     \
+    {                                                                                    \
+        "ascii", KEY_ASCII, NULL, 0, "Plain characters only", 0                          \
     }
 
 #define OPTION_HELP                                                                      \
@@ -110,7 +128,31 @@ static const struct verb verbs[] = {
                     {"output", 'o', "DIR", 0,
                      "A new folder for logs and reports (default: actswap-DATE-PID)", 0},
                     OPTION_FORCE,
-                    {"ascii", KEY_ASCII, NULL, 0, "Plain characters in the table", 0},
+                    OPTION_ASCII,
+                    OPTION_HELP,
+                    {0}},
+    },
+    {
+        .name = "report",
+        .args_doc = "DIR|FILE...",
+        .doc =
+            "Reads what runs left behind: a folder, or single files. The ranks of a run "
+            "are put together, and the one with the highest peak is told in full.\v"
+            "--html - writes the page to standard output. Without an option a text is "
+            "printed. Exit code 0; 1: a file cannot be read or is of a newer schema; "
+            "2: bad option.",
+        .mixes = true,
+        .options = {{"text", KEY_TEXT, NULL, 0, "A text for the terminal (default)", 0},
+                    {"json", KEY_JSON, NULL, 0, "All of it as one JSON object", 0},
+                    {"html", KEY_HTML, "FILE", 0,
+                     "A page of one file, without network; FILE is overwritten", 0},
+                    {"open", KEY_OPEN, NULL, 0, "Also open the page in a browser", 0},
+                    {"rank", KEY_RANK, "N", 0,
+                     "Tell this rank in full (default: the highest peak)", 0},
+                    {"top", KEY_TOP, "N", 0,
+                     "So many sites at most (default: 8 in the text, all in the page)",
+                     0},
+                    OPTION_ASCII,
                     OPTION_HELP,
                     {0}},
     },
@@ -146,6 +188,24 @@ static error_t take(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_ASCII:
         options->ascii = true;
+        return 0;
+    case KEY_TEXT:
+        options->text = true;
+        return 0;
+    case KEY_JSON:
+        options->json = true;
+        return 0;
+    case KEY_HTML:
+        options->html = arg;
+        return 0;
+    case KEY_RANK:
+        options->rank = arg;
+        return 0;
+    case KEY_TOP:
+        options->top = arg;
+        return 0;
+    case KEY_OPEN:
+        options->open = true;
         return 0;
     case ARGP_KEY_ARG: // the program; all that follows is its own
         options->program = &state->argv[state->next - 1];
@@ -208,9 +268,14 @@ int as_options_parse(struct as_options *options, const char *verb_name, int argc
     argv[0] = name; // argp shows it in the usage line
 
     // Errors are silent there and explained here; argp's own --help would be silent too.
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
-                   options))
-        return explain(verb, argv[options->understood]);
+    const unsigned order = verb->mixes ? 0 : ARGP_IN_ORDER;
+    if (argp_parse(&argp, argc, argv, order | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
+                   options)) {
+        int bad = options->understood;
+        while (verb->mixes && bad < argc - 1 && *argv[bad] != '-')
+            bad++;
+        return explain(verb, argv[bad]);
+    }
     if (options->help) {
         argp_help(&argp, stdout, ARGP_HELP_STD_HELP, name);
         exit(0);

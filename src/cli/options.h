@@ -15,12 +15,17 @@ struct as_options {
     const char *folder; // -o, or NULL
     bool force; // -f: the folder may exist
     bool ascii;
+    bool text, json; // of report
+    const char *html; // a file, or NULL
+    const char *rank, *top; // as given, or NULL
+    bool open; // show the page in a browser
     bool help;
     int understood; // the first argument that is not, where parsing fails
-    char **program; // what follows the options, NULL-terminated, may be empty
+    char **program; // what follows the options, NULL-terminated, may be empty; for
+        // report, the folders and files
 };
 
-// Parses argv[1..] for one of "rehearse", "run" and "compare". Returns 0, or
+// Parses argv[1..] for one of "rehearse", "run", "compare" and "report". Returns 0, or
 // AS_EXIT_USAGE after one line on stderr. --help prints and exits with 0. The strings
 // are argv's.
 int as_options_parse(struct as_options *options, const char *verb, int argc, char **argv);

@@ -46,6 +46,10 @@ static int end(const struct as_folder *folder, const char *path, char *const pro
         (void)snprintf(report, sizeof(report), "%s/%s", folder->shown, first);
         as_ending_failed(program, status, NULL, report);
     }
+    // To where the summary went, so that the program's own output stays its own.
+    (void)fputs("actswap: more: actswap report", stderr);
+    as_launch_print_word(folder->shown, stderr);
+    (void)fputs(" --html report.html\n", stderr);
     return as_launch_end_as(status);
 }
 

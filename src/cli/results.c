@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/results.h"
 
-#include "cli/error.h"
+#include "cli/document.h"
+#include "cli/field.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -9,44 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA "actswap.report/1"
-
-// The value at "peak.bytes"; NULL: not there.
-static json_t *at(json_t *root, const char *path)
+// A run without the figure had none of it.
+static uint64_t number_at(json_t *root, const char *name)
 {
-    char key[64];
-    while (root && *path) {
-        const size_t length = strcspn(path, ".");
-        (void)snprintf(key, sizeof(key), "%.*s", (int)length, path);
-        root = json_object_get(root, key);
-        path += length + (path[length] == '.');
-    }
-    return root;
+    const uint64_t value = as_field_number(root, name);
+    return value == AS_NOT_KNOWN ? 0 : value;
 }
 
-static uint64_t number_at(json_t *root, const char *path)
+static const char *text_at(json_t *root, const char *name)
 {
-    const json_int_t value = json_integer_value(at(root, path));
-    return value > 0 ? (uint64_t)value : 0;
-}
-
-static const char *text_at(json_t *root, const char *path)
-{
-    const char *const text = json_string_value(at(root, path));
+    const char *const text = as_field_text(root, name);
     return text ? text : "";
 }
 
-static uint64_t highest_at(json_t *root, const char *path)
+static uint64_t highest_at(json_t *root, const char *name)
 {
-    json_int_t highest = 0;
-    size_t n;
-    json_t *item;
-    json_array_foreach(at(root, path), n, item)
-    {
-        const json_int_t value = json_integer_value(item);
-        highest = value > highest ? value : highest;
-    }
-    return (uint64_t)highest;
+    const uint64_t value = as_field_highest(root, name);
+    return value == AS_NOT_KNOWN ? 0 : value;
 }
 
 // A text, or a list of texts joined by commas. NULL: something in it is not known.
@@ -81,7 +61,7 @@ static bool says_something(json_t *item)
 // One text for each item; none at all when no item says anything.
 static char **texts_at(json_t *root, const char *path, size_t *count)
 {
-    json_t *const list = at(root, path);
+    json_t *const list = as_field(root, path);
     size_t n;
     json_t *item;
     bool any = false;
@@ -101,7 +81,7 @@ static enum as_outcome outcome_of(json_t *root)
     const char *const ended = text_at(root, "ended");
     if (!strcmp(ended, "oom"))
         return AS_OUTCOME_OOM;
-    return json_is_true(at(root, "complete")) ? AS_OUTCOME_OK : AS_OUTCOME_FAILED;
+    return json_is_true(as_field(root, "complete")) ? AS_OUTCOME_OK : AS_OUTCOME_FAILED;
 }
 
 static void take_categories(struct as_result *result, json_t *list)
@@ -128,7 +108,7 @@ static void take(struct as_result *result, json_t *root)
                    text_at(root, "device.name"));
     (void)snprintf(result->compute, sizeof(result->compute), "%s",
                    text_at(root, "device.compute"));
-    result->simulated = json_is_true(at(root, "device.simulated"));
+    result->simulated = json_is_true(as_field(root, "device.simulated"));
     result->device_bytes = number_at(root, "device.total_bytes");
     result->outcome = outcome_of(root);
     result->steps = number_at(root, "steps.count");
@@ -142,31 +122,24 @@ static void take(struct as_result *result, json_t *root)
     result->peak_step = number_at(root, "peak.step");
     (void)snprintf(result->peak_phase, sizeof(result->peak_phase), "%s",
                    text_at(root, "peak.phase"));
-    take_categories(result, at(root, "peak.by_category"));
+    take_categories(result, as_field(root, "peak.by_category"));
     result->losses = texts_at(root, "steps.loss_bits", &result->loss_count);
     result->digests = texts_at(root, "steps.gradient_digest", &result->digest_count);
     result->warnings = texts_at(root, "warnings", &result->warning_count);
 }
 
-int as_result_read(struct as_result *result, const char *path)
+void as_result_take(struct as_result *result, json_t *root, const char *path)
 {
-    json_error_t where;
-    json_t *const root = json_load_file(path, 0, &where);
-    if (!root) {
-        (void)as_error(AS_EXIT_USAGE, "cannot read the report %s: %s", path, where.text);
-        return -EINVAL;
-    }
-    const char *const schema = text_at(root, "schema");
-    if (strcmp(schema, SCHEMA) != 0) {
-        (void)as_error(AS_EXIT_USAGE,
-                       "%s is not a report this version reads: schema %s, "
-                       "expected " SCHEMA,
-                       path, *schema ? schema : "missing");
-        json_decref(root);
-        return -EINVAL;
-    }
     (void)snprintf(result->report, sizeof(result->report), "%s", path);
     take(result, root);
+}
+
+int as_result_read(struct as_result *result, const char *path)
+{
+    json_t *const root = as_document_read(path);
+    if (!root)
+        return -EINVAL;
+    as_result_take(result, root, path);
     json_decref(root);
     return 0;
 }

@@ -4,6 +4,7 @@
 
 // What one run left behind, read from its report (schema actswap.report/1).
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,9 @@ struct as_result {
     char **warnings; // sentences
     size_t warning_count;
 };
+
+// What the report says that was read from `path`.
+void as_result_take(struct as_result *result, json_t *root, const char *path);
 
 // Reads one report. 0 or -EINVAL, after one line on stderr that names the file.
 int as_result_read(struct as_result *result, const char *path);

@@ -7,6 +7,7 @@
 int as_verb_rehearse(int argc, char **argv);
 int as_verb_run(int argc, char **argv);
 int as_verb_compare(int argc, char **argv);
+int as_verb_report(int argc, char **argv);
 int as_verb_help(int argc, char **argv);
 
 #endif

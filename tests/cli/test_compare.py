@@ -6,59 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import reports
 from command import TOP, Command, errors
-
-GIB = 1 << 30
+from reports import GIB, small as report
 
 # A GPT of two blocks: seconds a run on two cores.
 SMALL = ["--layers", "2", "--hidden", "64", "--heads", "2", "--steps", "3"]
 
 
-def report(**changes: Any) -> dict[str, Any]:
-    """A report as docs/report.md describes it; "a.b" names a nested field."""
-    whole: dict[str, Any] = {
-        "schema": "actswap.report/1",
-        "complete": True,
-        "ended": "exit",
-        "run": {"settings": {"policy": "off"}},
-        "device": {
-            "name": "NVIDIA H100 80GB HBM3",
-            "total_bytes": 80 * GIB,
-            "simulated": True,
-            "compute": "values",
-        },
-        "steps": {
-            "count": 2,
-            "after_forward_bytes": [3 * GIB, 4 * GIB],
-            "loss_bits": [["0x3f800000"], ["0x3f000000"]],
-            "gradient_digest": ["0x1", "0x2"],
-        },
-        "peak": {
-            "bytes": 5 * GIB,
-            "reserved_bytes": 6 * GIB,
-            "step": 1,
-            "phase": "backward",
-            "by_category": [
-                {"category": "activation", "bytes": 4 * GIB},
-                {"category": "parameter", "bytes": GIB},
-            ],
-        },
-        "moves": {"out_bytes": 0, "in_bytes": 0, "released_bytes": 0},
-    }
-    for name, value in changes.items():
-        place = whole
-        *parents, last = name.split("__")
-        for parent in parents:
-            place = place[parent]
-        place[last] = value
-    return whole
-
-
 def write(actswap: Command, name: str, content: Any) -> str:
-    folder = actswap.folder / name
-    folder.mkdir()
-    text = content if isinstance(content, str) else json.dumps(content)
-    (folder / "rank0.json").write_text(text)
+    reports.write(actswap.folder, f"{name}/rank0.json", content)
     return name
 
 
@@ -167,17 +124,18 @@ def test_shapes_have_no_losses_to_compare(actswap: Command) -> None:
     [
         (
             "nonsense",
-            "cannot read the report a/rank0.json: '[' or '{' expected near 'nonsense'",
+            "cannot read the report a/rank0.json: line 1, column 8: '[' or '{' expected "
+            "near 'nonsense'; is it the file that a run wrote?",
         ),
         (
             {"schema": "actswap.report/2"},
-            "a/rank0.json is not a report this version reads: schema actswap.report/2, "
-            "expected actswap.report/1",
+            "a/rank0.json is of schema actswap.report/2, this actswap (0.1.0) reads "
+            "actswap.report/1: read it with the version that wrote it",
         ),
         (
             [],
-            "a/rank0.json is not a report this version reads: schema missing, "
-            "expected actswap.report/1",
+            "a/rank0.json is not a report of actswap: its schema is missing, "
+            "not actswap.report/1",
         ),
     ],
 )

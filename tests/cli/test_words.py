@@ -8,7 +8,7 @@ WRONG = {
     "verb": (
         ["rehears", "true"],
         "rehears is not a verb of actswap. Did you mean rehearse? "
-        "(rehearse, run, compare, help)",
+        "(rehearse, run, compare, report, help)",
     ),
     "option": (
         ["rehearse", "--gpo", "h100-80gb", "true"],

@@ -47,9 +47,11 @@ SEEN = CALLS.format(
 
 # After a fork the real runtime answers 3, and so it must be behind the hooks.
 FORKED = "".join(
-    f"{line.split(':')[0]}: left alone\n"
-    if line.startswith("seen")
-    else line.rsplit(" ", 1)[0] + " 3\n"
+    (
+        f"{line.split(':')[0]}: left alone\n"
+        if line.startswith("seen")
+        else line.rsplit(" ", 1)[0] + " 3\n"
+    )
     for line in BARE.splitlines()
 )
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page's sections about where in the code memory is taken.
+
+#include "cli/field.h"
+#include "cli/report/category.h"
+#include "cli/report/html.h"
+#include "cli/report/page.h"
+#include "cli/report/words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+// A cell whose text is for people and whose value is what it sorts by.
+static void put_number(const struct as_page *page, uint64_t value, const char *text)
+{
+    if (value == AS_NOT_KNOWN)
+        as_html(page->out, "<td data-sort=\"-1\">&ndash;</td>");
+    else
+        as_html(page->out, "<td data-sort=\"%" PRIu64 "\">%s</td>", value, text);
+}
+
+static void put_text(const struct as_page *page, json_t *item, const char *field)
+{
+    const char *const text = as_field_text(item, field);
+    as_html(page->out, "<td>%s</td>", text ? text : "");
+}
+
+void as_page_modules(const struct as_page *page)
+{
+    json_t *const modules = as_field(page->report, "modules");
+    const uint64_t most = as_field_number(json_array_get(modules, 0), "peak_bytes");
+    size_t n;
+    json_t *module;
+    as_words amount;
+    if (!json_array_size(modules))
+        return;
+    as_html(page->out, "<section id=\"modules\"><h2>Which modules hold activations</h2>\n"
+                       "<table class=\"peak\"><thead><tr><th>module</th><th></th>"
+                       "<th>at the peak</th></tr></thead><tbody>\n");
+    json_array_foreach(modules, n, module)
+    {
+        const char *const name = as_field_text(module, "module");
+        const uint64_t bytes = as_field_number(module, "peak_bytes");
+        if (n >= page->top || bytes == AS_NOT_KNOWN)
+            continue;
+        as_html(
+            page->out,
+            "<tr><th scope=\"row\">%s</th><td class=\"bars\"><i class=\"c-activation\" "
+            "style=\"width:%.2f%%\"></i></td><td>%s</td></tr>\n",
+            name ? name : "", most ? 100 * (double)bytes / (double)most : 0.0,
+            as_words_bytes(bytes, amount));
+    }
+    as_html(page->out, "</tbody></table></section>\n");
+}
+
+static void put_stack(const struct as_page *page, json_t *site)
+{
+    const uint64_t which = as_field_number(site, "stack");
+    json_t *const frames =
+        which == AS_NOT_KNOWN
+            ? NULL
+            : json_array_get(as_field(page->report, "stacks"), (size_t)which);
+    const size_t count = json_array_size(frames);
+    const char *const inner = json_string_value(json_array_get(frames, count - 1));
+    as_words words;
+    if (count < 2) {
+        as_html(page->out, "<td class=\"where\">%s</td>",
+                as_words_stack(page->report, site, words));
+        return;
+    }
+    as_html(page->out, "<td class=\"where\"><details><summary>%s</summary><ol>",
+            inner ? inner : "?");
+    for (size_t n = count - 1; n-- > 0;) {
+        const char *const frame = json_string_value(json_array_get(frames, n));
+        as_html(page->out, "<li>%s</li>", frame ? frame : "?");
+    }
+    as_html(page->out, "</ol></details></td>");
+}
+
+static bool any_has(json_t *list, const char *field)
+{
+    size_t n;
+    json_t *item;
+    json_array_foreach(list, n, item)
+    {
+        json_t *const value = as_field(item, field);
+        if (value && !json_is_null(value))
+            return true;
+    }
+    return false;
+}
+
+// A column that no site has anything for is left out.
+static const struct column {
+    const char *field, *heading;
+    enum { BYTES, COUNT, TIME, WORD, PLACE } kind;
+} columns[] = {
+    {"peak_bytes", "at the peak", BYTES}, {"count", "tensors", COUNT},
+    {"category", "held for", WORD},       {"idle_ns.p50", "waits", TIME},
+    {"module", "module", WORD},           {"stack", "where", PLACE},
+    {"copy_ns", "to copy", TIME},         {"recompute_ns", "to recompute", TIME},
+    {"decision", "decision", WORD},       {"reason", "why", WORD},
+    {"saved_bytes", "saves", BYTES},
+};
+
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static void put_cell(const struct as_page *page, json_t *site,
+                     const struct column *column)
+{
+    const uint64_t value = as_field_number(site, column->field);
+    as_words words;
+    switch (column->kind) {
+    case BYTES:
+        put_number(page, value, as_words_bytes(value, words));
+        return;
+    case TIME:
+        put_number(page, value, as_words_time(value, words));
+        return;
+    case COUNT:
+        (void)snprintf(words, sizeof(words), "%" PRIu64, value);
+        put_number(page, value, words);
+        return;
+    case WORD:
+        put_text(page, site, column->field);
+        return;
+    case PLACE:
+        put_stack(page, site);
+        return;
+    }
+}
+
+void as_page_sites(const struct as_page *page)
+{
+    json_t *const sites = as_field(page->report, "sites");
+    bool shown[COLUMNS];
+    size_t n;
+    json_t *site;
+    if (!json_array_size(sites)) {
+        as_page_absent(page, "sites", "Where it was allocated");
+        return;
+    }
+    as_html(
+        page->out,
+        "<section id=\"sites\"><h2>Where it was allocated</h2>\n<p class=\"note\">The "
+        "places in the code that held most, and what was allocated there. Open one to "
+        "see how the program got there.</p>\n<div class=\"scroll\">"
+        "<table class=\"sites\"><thead><tr>");
+    for (size_t c = 0; c < COLUMNS; c++) {
+        shown[c] = any_has(sites, columns[c].field);
+        if (shown[c])
+            as_html(page->out, "<th class=\"%s\">%s</th>",
+                    columns[c].kind <= TIME ? "number" : "", columns[c].heading);
+    }
+    as_html(page->out, "</tr></thead><tbody>\n");
+    json_array_foreach(sites, n, site)
+    {
+        if (n >= page->top)
+            break;
+        as_html(page->out, "<tr>");
+        for (size_t c = 0; c < COLUMNS; c++) {
+            if (shown[c])
+                put_cell(page, site, &columns[c]);
+        }
+        as_html(page->out, "</tr>\n");
+    }
+    as_html(page->out, "</tbody></table></div></section>\n");
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/field.h"
+#include "cli/report/category.h"
+#include "cli/report/chart.h"
+#include "cli/report/html.h"
+#include "cli/report/page.h"
+#include "cli/report/words.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+// Fewer can be read off the picture over time.
+enum { STEPS_WORTH_IT = 3 };
+
+// --- Title and the first sentence
+
+static void put_date(const struct as_page *page)
+{
+    const uint64_t ns = as_field_number(page->report, "run.started_unix_ns");
+    const time_t seconds = (time_t)(ns / 1000000000);
+    struct tm parts;
+    char text[64];
+    if (ns == AS_NOT_KNOWN || !localtime_r(&seconds, &parts) ||
+        !strftime(text, sizeof(text), "%e %B %Y, %H:%M", &parts))
+        return;
+    as_html(page->out, " <span>%s</span>", text);
+}
+
+static void put_fact(const struct as_page *page, const char *field)
+{
+    const char *const text = as_field_text(page->report, field);
+    if (text)
+        as_html(page->out, " <span>%s</span>", text);
+}
+
+void as_page_title(const struct as_page *page)
+{
+    const struct as_rank *const rank = page->rank;
+    as_words words;
+    as_html(page->out, "<h1>%s</h1>\n<p class=\"facts\"><span>policy <b>%s</b></span>",
+            as_words_program(page->report, words), page->run->policy);
+    put_fact(page, "device.name");
+    if (page->run->world > 1 || page->run->count > 1)
+        as_html(page->out,
+                " <span>%" PRIu64 " ranks, this is <b>rank %" PRIu64 "</b></span>",
+                page->run->world, rank->rank);
+    put_fact(page, "run.framework");
+    put_date(page);
+    as_html(page->out,
+            "</p>\n<p class=\"state\"><span class=\"badge%s\">%s</span> "
+            "<span class=\"badge%s\">%s</span></p>\n",
+            json_is_true(as_field(page->report, "device.simulated")) ? " simulated" : "",
+            as_words_basis(page->report, words), rank->complete ? "" : " bad",
+            as_words_ended(rank, (as_words){0}));
+}
+
+// The category that holds most at the peak; NULL: not known.
+static json_t *largest(json_t *report)
+{
+    json_t *best = NULL;
+    size_t n;
+    json_t *item;
+    json_array_foreach(as_field(report, "peak.by_category"), n, item)
+    {
+        const uint64_t bytes = as_field_number(item, "bytes");
+        if (bytes != AS_NOT_KNOWN && (!best || bytes > as_field_number(best, "bytes")))
+            best = item;
+    }
+    return best;
+}
+
+static void put_oom(const struct as_page *page)
+{
+    json_t *const oom = as_field(page->rank->oom ? page->rank->oom : page->report, "oom");
+    as_words words;
+    if (!oom)
+        return;
+    as_html(page->out,
+            "<div class=\"oom\"><h2>Out of memory</h2><p>The program asked "
+            "for <b>%s</b>",
+            as_words_bytes(as_field_number(oom, "asked_bytes"), words));
+    const uint64_t used = as_field_number(oom, "in_use_bytes");
+    if (used != AS_NOT_KNOWN)
+        as_html(page->out, " while %s were in use", as_words_bytes(used, words));
+    const uint64_t total = as_field_number(oom, "total_bytes");
+    if (total != AS_NOT_KNOWN)
+        as_html(page->out, " of the %s that the card has", as_words_bytes(total, words));
+    const uint64_t pieces = as_field_number(oom, "free_bytes");
+    if (pieces != AS_NOT_KNOWN) {
+        as_html(page->out, ". %s were free", as_words_bytes(pieces, words));
+        as_html(page->out, ", the largest piece %s",
+                as_words_bytes(as_field_number(oom, "largest_free_bytes"), words));
+    }
+    as_html(page->out, ".</p>");
+    size_t n;
+    json_t *item;
+    json_array_foreach(as_field(oom, "to_come"), n, item)
+    {
+        const char *const category = as_field_text(item, "category");
+        as_html(page->out, "<p>Still to come: %s of %s.</p>",
+                as_words_bytes(as_field_number(item, "bytes"), words),
+                category ? category : "something");
+    }
+    as_html(page->out, "</div>\n");
+}
+
+void as_page_lead(const struct as_page *page)
+{
+    const struct as_rank *const rank = page->rank;
+    as_words words;
+    put_oom(page);
+    if (rank->peak_bytes == AS_NOT_KNOWN) {
+        as_html(page->out, "<p class=\"lead\">No allocation was seen, so nothing is "
+                           "known about memory.</p>\n");
+        return;
+    }
+    as_html(page->out, "<p class=\"lead\">At most <b>%s</b>",
+            as_words_bytes(rank->peak_bytes, words));
+    if (rank->total_bytes != AS_NOT_KNOWN) {
+        as_html(page->out, " of %s", as_words_bytes(rank->total_bytes, words));
+        as_html(page->out, " (%s)",
+                as_words_share(rank->peak_bytes, rank->total_bytes, words));
+    }
+    as_html(page->out, " were in use, in %s.", as_words_peak_place(page->report, words));
+    json_t *const most = largest(page->report);
+    const char *const name = as_field_text(most, "category");
+    if (name)
+        as_html(page->out, " The largest part of it, %s, is <b>%s</b>.",
+                as_words_share(as_field_number(most, "bytes"), rank->peak_bytes, words),
+                name);
+    as_html(page->out, "</p>\n");
+    size_t n;
+    json_t *item;
+    json_array_foreach(as_field(page->report, "advice"), n, item)
+    {
+        if (json_is_string(item))
+            as_html(page->out, "<p class=\"advice\">%s</p>\n", json_string_value(item));
+    }
+}
+
+// --- Cards
+
+static void put_card(const struct as_page *page, const char *what, const char *value,
+                     const char *more)
+{
+    as_html(page->out,
+            "<div class=\"card\"><span>%s</span><b>%s</b><small>%s</small>"
+            "</div>\n",
+            what, value, more);
+}
+
+static void put_moved_card(const struct as_page *page)
+{
+    as_words moved, pinned, more;
+    const uint64_t out = as_field_number(page->report, "moves.out_bytes");
+    const uint64_t steps = page->rank->steps ? page->rank->steps : 1;
+    if (out == AS_NOT_KNOWN || !out) {
+        put_card(page, "copied to the host", "nothing",
+                 !strcmp(page->run->policy, "off") ? "the policy is off: watching only"
+                                                   : "this policy moves nothing");
+        return;
+    }
+    (void)snprintf(
+        more, sizeof(more), "a step; %.60s pinned on the host",
+        as_words_bytes(as_field_number(page->report, "moves.pinned_peak_bytes"), pinned));
+    put_card(page, "copied to the host", as_words_bytes(out / steps, moved), more);
+}
+
+static void put_fits_card(const struct as_page *page)
+{
+    json_t *const verdict = as_field(page->report, "verdict");
+    size_t n;
+    json_t *item;
+    json_array_foreach(verdict, n, item)
+    {
+        const char *const fits = as_field_text(item, "fits");
+        const char *const gpu = as_field_text(item, "gpu");
+        as_words more;
+        if (!fits || !gpu || !strcmp(fits, "no"))
+            continue;
+        (void)snprintf(more, sizeof(more), "%s",
+                       !strcmp(fits, "as_is") ? "as it is" : fits);
+        put_card(page, "smallest card that fits", gpu, more);
+        return;
+    }
+    const struct as_rank *const rank = page->rank;
+    as_words amount;
+    if (rank->total_bytes == AS_NOT_KNOWN || rank->peak_bytes == AS_NOT_KNOWN)
+        put_card(page, "to spare", "not known", "the card's size was not seen");
+    else if (rank->peak_bytes > rank->total_bytes)
+        put_card(page, "to spare", "nothing", "the peak is higher than the card");
+    else
+        put_card(page, "to spare",
+                 as_words_bytes(rank->total_bytes - rank->peak_bytes, amount),
+                 "of this card, at the peak of tensors");
+}
+
+void as_page_cards(const struct as_page *page)
+{
+    const struct as_rank *const rank = page->rank;
+    as_words value, more = "", share;
+    if (rank->total_bytes != AS_NOT_KNOWN)
+        (void)snprintf(more, sizeof(more), "%.16s of the card; %.60s reserved",
+                       as_words_share(rank->peak_bytes, rank->total_bytes, share),
+                       as_words_bytes(rank->reserved_bytes, value));
+    as_html(page->out, "<div class=\"cards\">\n");
+    put_card(page, "peak on the device", as_words_bytes(rank->peak_bytes, value), more);
+    if (rank->step_ns != AS_NOT_KNOWN)
+        put_card(page, "time of a step", as_words_time(rank->step_ns, value),
+                 "median, without the first");
+    else {
+        (void)snprintf(value, sizeof(value), "%" PRIu64, rank->steps);
+        put_card(page, "steps seen", value, "their time is not known");
+    }
+    put_moved_card(page);
+    put_fits_card(page);
+    as_html(page->out, "</div>\n");
+}
+
+// --- Memory over time
+
+void as_page_absent(const struct as_page *page, const char *id, const char *heading)
+{
+    const char *const writer = as_field_text(page->report, "run.actswap");
+    as_html(page->out,
+            "<section id=\"%s\"><h2>%s</h2>\n<p class=\"note\">Not in this "
+            "report: actswap%s%s, which wrote it, did not see it.</p>"
+            "</section>\n",
+            id, heading, writer ? " " : "", writer ? writer : "");
+}
+
+static void put_legend(const struct as_page *page, const struct as_timeline *timeline)
+{
+    const size_t row = as_timeline_peak(timeline);
+    as_html(page->out, "<ul class=\"legend\">");
+    for (size_t n = timeline->series_count; n-- > 0;) {
+        as_words amount;
+        as_html(
+            page->out, "<li><i class=\"c-%s\"></i>%s <b data-value=\"%zu\">%s</b></li>",
+            as_category_known(timeline->series[n].category), timeline->series[n].category,
+            n, as_words_bytes(timeline->series[n].bytes[row], amount));
+    }
+    as_html(page->out, "<li class=\"when\">at the peak</li></ul>\n");
+    if (timeline->phases)
+        as_html(page->out, "<p class=\"note\">Above the picture: "
+                           "<i class=\"key p-forward\"></i> forward "
+                           "<i class=\"key p-backward\"></i> backward "
+                           "<i class=\"key p-optimizer\"></i> optimizer</p>\n");
+}
+
+void as_page_memory(const struct as_page *page)
+{
+    struct as_timeline timeline;
+    as_words where;
+    size_t steps = json_array_size(as_field(page->report, "steps.peak_bytes"));
+    if (!as_timeline_read(&timeline, page->report)) {
+        const struct as_chart_lines lines = {
+            .device_bytes = page->rank->total_bytes,
+            .budget_bytes = as_field_number(page->report, "run.settings.budget_bytes"),
+            .peak = as_words_peak_place(page->report, where),
+        };
+        as_html(page->out, "<section id=\"memory\"><h2>Memory over time</h2>\n"
+                           "<p class=\"note\">What the tensors on the device were for. "
+                           "Each point is the highest of its stretch of time, so no peak "
+                           "is lost.</p>\n<figure id=\"timeline\">\n");
+        as_chart_timeline(page->out, &timeline, &lines);
+        as_html(page->out, "</figure>\n");
+        put_legend(page, &timeline);
+        as_chart_timeline_data(page->out, &timeline);
+        as_timeline_finish(&timeline);
+        as_html(page->out, "</section>\n");
+        steps = steps < STEPS_WORTH_IT ? 0 : steps;
+    } else {
+        as_page_absent(page, "memory", "Memory over time");
+    }
+    if (!steps)
+        return;
+    as_html(page->out, "<section id=\"steps\"><h2>Each step</h2>\n<figure>\n");
+    as_chart_steps(page->out, page->report);
+    as_html(page->out, "</figure>\n<ul class=\"legend\">"
+                       "<li><i class=\"bar reserved\"></i>reserved by the allocator</li>"
+                       "<li><i class=\"bar highest\"></i>highest in the step</li>"
+                       "<li><i class=\"bar after\"></i>alive after forward</li></ul>\n");
+    const uint64_t omitted = as_field_number(page->report, "steps.omitted_count");
+    if (omitted != AS_NOT_KNOWN && omitted)
+        as_html(page->out,
+                "<p class=\"note\">%" PRIu64 " steps in the middle of the run "
+                "are not listed in the report.</p>\n",
+                omitted);
+    as_html(page->out, "</section>\n");
+}
+
+// --- At the peak
+
+static uint64_t bytes_at(json_t *moment, const char *category)
+{
+    size_t n;
+    json_t *item;
+    json_array_foreach(as_field(moment, "by_category"), n, item)
+    {
+        if (as_field_is(item, "category", category))
+            return as_field_number(item, "bytes");
+    }
+    return moment ? 0 : AS_NOT_KNOWN;
+}
+
+static void put_category(const struct as_page *page, json_t *item, uint64_t most)
+{
+    json_t *const before = as_field(page->report, "peak.before");
+    json_t *const after = as_field(page->report, "peak.after");
+    const char *const name = as_field_text(item, "category");
+    const char *const source = as_field_text(item, "source");
+    const uint64_t bytes = as_field_number(item, "bytes");
+    const uint64_t off = as_field_number(item, "off_bytes");
+    as_words amount, share;
+    as_html(page->out,
+            "<tr><th scope=\"row\">%s</th><td class=\"bars\"><i class=\"c-%s\" "
+            "style=\"width:%.2f%%\"></i>",
+            name, as_category_known(name),
+            most ? 100 * (double)bytes / (double)most : 0.0);
+    if (off != AS_NOT_KNOWN)
+        as_html(page->out, "<i class=\"ghost\" style=\"width:%.2f%%\"></i>",
+                most ? 100 * (double)off / (double)most : 0.0);
+    as_html(page->out, "</td><td>%s</td>", as_words_bytes(bytes, amount));
+    as_html(page->out, "<td>%s</td>",
+            as_category_is_tensors(name)
+                ? as_words_share(bytes, page->rank->peak_bytes, share)
+                : "");
+    if (before)
+        as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_at(before, name), amount));
+    if (after)
+        as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_at(after, name), amount));
+    as_html(page->out, "<td class=\"source\">%s</td></tr>\n",
+            !source || !strcmp(source, "none") ? "nobody said" : source);
+}
+
+void as_page_peak(const struct as_page *page)
+{
+    json_t *const list = as_field(page->report, "peak.by_category");
+    uint64_t most = 0;
+    size_t n;
+    json_t *item;
+    as_words words;
+    json_array_foreach(list, n, item)
+    {
+        const uint64_t bytes = as_field_number(item, "bytes");
+        const uint64_t off = as_field_number(item, "off_bytes");
+        most = bytes != AS_NOT_KNOWN && bytes > most ? bytes : most;
+        most = off != AS_NOT_KNOWN && off > most ? off : most;
+    }
+    if (!most)
+        return;
+    as_html(
+        page->out,
+        "<section id=\"peak\"><h2>What held it at the peak</h2>\n"
+        "<p class=\"note\">In %s. A source says how sure the name is: the adapter was "
+        "told by the framework; inferred is drawn from use.</p>\n"
+        "<table class=\"peak\"><thead><tr><th>held for</th><th></th><th>bytes</th>"
+        "<th>share</th>%s%s<th>source</th></tr></thead><tbody>\n",
+        as_words_peak_place(page->report, words), "", "");
+    for (size_t order = 0; order <= as_category_order(""); order++) {
+        json_array_foreach(list, n, item)
+        {
+            const char *const name = as_field_text(item, "category");
+            const uint64_t bytes = as_field_number(item, "bytes");
+            if (name && bytes != AS_NOT_KNOWN && as_category_order(name) == order)
+                put_category(page, item, most);
+        }
+    }
+    as_html(page->out, "</tbody></table>\n");
+    if (*as_words_reconcile(page->report, words))
+        as_html(page->out, "<p class=\"sum\">%s.</p>\n", words);
+    as_html(page->out, "</section>\n");
+}
+
+// --- Idle gaps
+
+void as_page_idle(const struct as_page *page)
+{
+    const uint64_t all = as_field_sum(page->report, "idle_gap.bytes");
+    as_words words;
+    if (all == AS_NOT_KNOWN || !all) {
+        as_page_absent(page, "idle", "How long activations wait");
+        return;
+    }
+    as_html(page->out,
+            "<section id=\"idle\"><h2>How long activations wait</h2>\n"
+            "<p class=\"note\">Forward saves a tensor, backward needs it later. "
+            "What lies in between without use could be elsewhere.</p>\n"
+            "<p class=\"sum\">%s.</p>\n<figure>\n",
+            as_words_idle(page->report, words));
+    as_chart_idle(page->out, page->report);
+    as_html(page->out, "</figure></section>\n");
+}

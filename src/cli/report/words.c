@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report/words.h"
+
+#include "cli/check.h"
+#include "cli/field.h"
+#include "cli/report/category.h"
+#include "core/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FRAMES_SHOWN = 3, ARGUMENTS_MAX = 64 };
+
+static void add(as_words text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(as_words text, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text + used, AS_WORDS - used, format, args);
+    va_end(args);
+}
+
+const char *as_words_bytes(uint64_t bytes, as_words text)
+{
+    char amount[AS_TEXT_AMOUNT];
+    (void)snprintf(text, AS_WORDS, "%s",
+                   bytes == AS_NOT_KNOWN ? "not known" : as_text_amount(bytes, amount));
+    return text;
+}
+
+const char *as_words_time(uint64_t ns, as_words text)
+{
+    const double value = (double)ns;
+    if (ns == AS_NOT_KNOWN)
+        (void)snprintf(text, AS_WORDS, "not known");
+    else if (ns < 1000000)
+        (void)snprintf(text, AS_WORDS, "%.0f us", value / 1e3);
+    else if (ns < 10000000)
+        (void)snprintf(text, AS_WORDS, "%.1f ms", value / 1e6);
+    else if (ns < 1000000000)
+        (void)snprintf(text, AS_WORDS, "%.0f ms", value / 1e6);
+    else if (ns < UINT64_C(120) * 1000000000)
+        (void)snprintf(text, AS_WORDS, "%.2f s", value / 1e9);
+    else
+        (void)snprintf(text, AS_WORDS, "%.0f min", value / 6e10);
+    return text;
+}
+
+const char *as_words_share(uint64_t part, uint64_t whole, as_words text)
+{
+    *text = '\0';
+    if (part == AS_NOT_KNOWN || whole == AS_NOT_KNOWN || !whole)
+        return text;
+    const double percent = 100 * (double)part / (double)whole;
+    if (part && percent < 1)
+        add(text, "<1%%");
+    else
+        add(text, "%.0f%%", percent);
+    return text;
+}
+
+const char *as_words_program(json_t *report, as_words text)
+{
+    json_t *const command = as_field(report, "run.command");
+    char *arguments[ARGUMENTS_MAX + 1] = {NULL};
+    size_t n;
+    json_t *item;
+    json_array_foreach(command, n, item)
+    {
+        if (n < ARGUMENTS_MAX && json_is_string(item))
+            arguments[n] = (char *)json_string_value(item);
+    }
+    const char *name = arguments[0];
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    name = slash ? slash + 1 : name;
+    if (name && as_check_is_python(name)) {
+        const char *const script = as_check_script(arguments);
+        name = script ? script : name;
+        slash = strrchr(name, '/');
+        name = slash ? slash + 1 : name;
+    }
+    *text = '\0';
+    add(text, "%s", name ? name : "a program");
+    return text;
+}
+
+const char *as_words_basis(json_t *report, as_words text)
+{
+    *text = '\0';
+    const char *const compute = as_field_text(report, "device.compute");
+    if (json_is_true(as_field(report, "device.simulated")))
+        add(text, "simulated%s%s%s, not measured", compute ? " (" : "",
+            compute ? compute : "", compute ? ")" : "");
+    else
+        add(text, "measured");
+    return text;
+}
+
+const char *as_words_ended(const struct as_rank *rank, as_words text)
+{
+    const char *const s = rank->steps == 1 ? "" : "s";
+    *text = '\0';
+    if (!strcmp(rank->ended, "oom"))
+        add(text, "out of memory in step %" PRIu64, rank->steps + 1);
+    else if (rank->complete)
+        add(text, "ended by itself after %" PRIu64 " step%s", rank->steps, s);
+    else if (!strcmp(rank->ended, "signal"))
+        add(text, "ended by a signal after %" PRIu64 " step%s", rank->steps, s);
+    else
+        add(text,
+            "still running, or cut off, when this was written: %" PRIu64 " step%s seen",
+            rank->steps, s);
+    return text;
+}
+
+const char *as_words_peak_place(json_t *report, as_words text)
+{
+    const uint64_t step = as_field_number(report, "peak.step");
+    const char *const phase = as_field_text(report, "peak.phase");
+    const char *const block = as_field_text(report, "peak.block");
+    *text = '\0';
+    if (step != AS_NOT_KNOWN)
+        add(text, "step %" PRIu64, step + 1);
+    if (phase && strcmp(phase, "other") != 0)
+        add(text, "%s%s", *text ? ", " : "", phase);
+    else if (phase)
+        add(text, "%soutside of forward, backward and optimizer", *text ? ", " : "");
+    if (block && *block)
+        add(text, ", in %s", block);
+    return text;
+}
+
+// Rows of the peak that are not tensors: " + 3.4 GiB cached". Returns their sum.
+static uint64_t add_others(json_t *report, as_words text)
+{
+    uint64_t sum = 0;
+    size_t n;
+    json_t *item;
+    json_array_foreach(as_field(report, "peak.by_category"), n, item)
+    {
+        const char *const name = as_field_text(item, "category");
+        const uint64_t bytes = as_field_number(item, "bytes");
+        as_words amount;
+        if (!name || as_category_is_tensors(name) || bytes == AS_NOT_KNOWN || !bytes)
+            continue;
+        add(text, " + %s %s", as_words_bytes(bytes, amount), name);
+        sum += bytes;
+    }
+    return sum;
+}
+
+const char *as_words_reconcile(json_t *report, as_words text)
+{
+    const uint64_t bytes = as_field_number(report, "peak.bytes");
+    const uint64_t reserved = as_field_number(report, "peak.reserved_bytes");
+    as_words tensors, others = "", all;
+    *text = '\0';
+    if (bytes == AS_NOT_KNOWN || !as_field_is(report, "peak.source", "allocator"))
+        return text;
+    const uint64_t sum = add_others(report, others);
+    if (sum)
+        add(text, "%s in tensors%.300s = %s taken from the card",
+            as_words_bytes(bytes, tensors), others, as_words_bytes(bytes + sum, all));
+    else if (reserved != AS_NOT_KNOWN && reserved >= bytes)
+        add(text, "the framework's allocator had reserved at most %s, %s more than that",
+            as_words_bytes(reserved, all), as_words_bytes(reserved - bytes, tensors));
+    return text;
+}
+
+const char *as_words_idle(json_t *report, as_words text)
+{
+    json_t *const edges = as_field(report, "idle_gap.edges_ns");
+    json_t *const bytes = as_field(report, "idle_gap.bytes");
+    const uint64_t even = as_field_number(report, "idle_gap.break_even_ns");
+    const uint64_t all = as_field_sum(report, "idle_gap.bytes");
+    *text = '\0';
+    if (all == AS_NOT_KNOWN || !all)
+        return text;
+    // With a break-even the bytes above it; without, the middle byte's gap.
+    uint64_t above = 0, upto = 0;
+    for (size_t n = 0; n < json_array_size(bytes); n++) {
+        const uint64_t here = as_field_number(json_array_get(bytes, n), "");
+        const uint64_t edge = as_field_number(json_array_get(edges, n), "");
+        if (here == AS_NOT_KNOWN || edge == AS_NOT_KNOWN)
+            continue;
+        above += even != AS_NOT_KNOWN && edge >= even ? here : 0;
+        if (even == AS_NOT_KNOWN && 2 * upto < all && 2 * (upto + here) >= all) {
+            as_words gap;
+            add(text, "half of the activation bytes wait %s or longer for their next use",
+                as_words_time(edge, gap));
+        }
+        upto += here;
+    }
+    if (even != AS_NOT_KNOWN) {
+        as_words gap, share;
+        add(text,
+            "%s of activation bytes wait longer than the %s that a round trip takes",
+            as_words_share(above, all, share), as_words_time(even, gap));
+    }
+    return text;
+}
+
+const char *as_words_lacking(json_t *report, as_words text)
+{
+    static const struct {
+        const char *field, *what;
+    } parts[] = {
+        {"timeline.t_ns", "memory over time"}, {"sites", "sites in the code"},
+        {"idle_gap.bytes", "idle gaps"},       {"steps.time_ns", "step times"},
+        {"verdict", "what it would fit on"},
+    };
+    *text = '\0';
+    for (size_t n = 0; n < sizeof(parts) / sizeof(parts[0]); n++) {
+        if (!json_array_size(as_field(report, parts[n].field)))
+            add(text, "%s%s", *text ? ", " : "", parts[n].what);
+    }
+    return text;
+}
+
+const char *as_words_outliers(const struct as_run *run, as_words text)
+{
+    const struct as_rank *const high = &run->ranks[run->highest];
+    const struct as_rank *const slow = &run->ranks[run->slowest];
+    as_words amount;
+    *text = '\0';
+    if (run->count < 2 || high->peak_bytes == AS_NOT_KNOWN)
+        return text;
+    uint64_t least = high->peak_bytes;
+    for (size_t n = 0; n < run->count; n++)
+        least = run->ranks[n].peak_bytes < least ? run->ranks[n].peak_bytes : least;
+    if (least == high->peak_bytes)
+        add(text, "every rank peaks at %s", as_words_bytes(least, amount));
+    else
+        add(text, "rank %" PRIu64 " has the highest peak, %s", high->rank,
+            as_words_bytes(high->peak_bytes, amount));
+    if (least != high->peak_bytes)
+        add(text, "; the lowest is %s", as_words_bytes(least, amount));
+    if (run->has_slowest)
+        add(text, "; rank %" PRIu64 " has the slowest step, %s", slow->rank,
+            as_words_time(slow->step_ns, amount));
+    return text;
+}
+
+const char *as_words_stack(json_t *report, json_t *site, as_words text)
+{
+    const uint64_t which = as_field_number(site, "stack");
+    const char *const module = as_field_text(site, "module");
+    json_t *const frames =
+        which == AS_NOT_KNOWN ? NULL
+                              : json_array_get(as_field(report, "stacks"), (size_t)which);
+    const size_t count = json_array_size(frames);
+    *text = '\0';
+    for (size_t n = 0; n < count && n < FRAMES_SHOWN; n++) {
+        const char *const frame =
+            json_string_value(json_array_get(frames, count - 1 - n));
+        add(text, "%s%s", n ? " < " : "", frame ? frame : "?");
+    }
+    if (!*text)
+        add(text, "%s", module && *module ? module : "place not known");
+    return text;
+}
