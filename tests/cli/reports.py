@@ -70,9 +70,9 @@ def timeline(steps: int, rows: int) -> dict[str, Any]:
     """Teeth: activations grow in forward and shrink in backward, as gradients grow."""
     series: dict[str, list[int]] = {
         "parameter": [], "optimizer_state": [], "gradient": [], "input": [],
-        "activation": [], "temporary": [], "cached": [],
+        "activation": [], "temporary": [],
     }  # fmt: skip
-    times, numbers, phases = [], [], []
+    times, reserved, phases = [], [], []
     for row in range(rows):
         step, part = divmod(row * steps / rows, 1)
         forward = part < 0.35
@@ -85,21 +85,20 @@ def timeline(steps: int, rows: int) -> dict[str, Any]:
             "input": 64 * MIB,
             "activation": held,
             "temporary": int(256 * MIB * abs(math.sin(row))),
-            "cached": 5 * GIB - held if step else 0,
         }
         for name, value in values.items():
             series[name].append(value)
         times.append(int(row * steps / rows * 400 * MS))
-        numbers.append(int(step))
+        reserved.append(9 * GIB if step else sum(values.values()))
         phases.append(
             "forward" if forward else "backward" if part < 0.92 else "optimizer"
         )
     return {
         "t_ns": times,
         "series": series,
-        "step": numbers,
+        "total_bytes": [sum(column) for column in zip(*series.values())],
+        "reserved_bytes": reserved,
         "phase": phases,
-        "moved_out": [0] * rows,
         "rule": "max",
     }
 
@@ -108,6 +107,18 @@ def full(**changes: Any) -> dict[str, Any]:
     """Everything that the schema knows."""
     whole = small()
     whole["timeline"] = timeline(6, 600)
+    whole["steps"]["end_ns"] = [400 * MS * (n + 1) for n in range(6)]
+    before = [{"category": "parameter", "bytes": GIB, "source": "adapter"}]
+    whole["peak"].update(
+        before=before,
+        after=before,
+        outside=[
+            {"category": "cached", "bytes": GIB, "source": "adapter"},
+            {"category": "context", "bytes": 512 * MIB, "source": "inferred"},
+        ],
+        static_bytes=GIB,
+        advice="activations are 80 % of the peak: offload is worth it",
+    )
     whole["stacks"] = [
         ["train.py:42 main", "train.py:18 step", f"model.py:{118 + n} Block.forward"]
         for n in range(20)

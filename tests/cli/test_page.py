@@ -186,13 +186,9 @@ def test_peak_of_tensors_stays_in_the_picture(actswap: Command) -> None:
     """One bucket of 2000 is higher; what the allocator keeps back is no part of it."""
     report = reports.full(timeline=reports.timeline(6, 2000))
     report["timeline"]["series"]["activation"][1234] = 30 * GIB
-    report["timeline"]["series"]["cached"][700] = 50 * GIB
+    report["timeline"]["reserved_bytes"][700] = 50 * GIB
 
     page = one(actswap, report)
 
-    held = sum(
-        series[1234]
-        for name, series in report["timeline"]["series"].items()
-        if name != "cached"
-    )
+    held = sum(series[1234] for series in report["timeline"]["series"].values())
     assert f"peak {held / GIB:.1f} GiB, step 2, backward" in page.sections["memory"]

@@ -13,10 +13,11 @@ const struct as_category as_categories[] = {
      true},
     {"autograd_detail", "gradients of activations, alive within backward", true},
     {"temporary", "neither saved nor kept: work space of one operation", true},
+    {"context", "what CUDA and its libraries keep for themselves, such as work spaces",
+     true},
     {"unknown", "tensors that nothing told about", true},
     {"cached", "reserved by the framework's allocator and not in use", false},
     {"comm", "buffers of the communication library (NCCL)", false},
-    {"context", "the CUDA context: the driver's own, and loaded kernels", false},
     {"other", "taken from the driver past the framework's allocator", false},
     {NULL, NULL, false},
 };

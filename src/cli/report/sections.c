@@ -125,18 +125,13 @@ void as_page_lead(const struct as_page *page)
     as_html(page->out, " were in use, in %s.", as_words_peak_place(page->report, words));
     json_t *const most = largest(page->report);
     const char *const name = as_field_text(most, "category");
-    if (name)
+    if (name && !*as_words_advice(page->report, words))
         as_html(page->out, " The largest part of it, %s, is <b>%s</b>.",
                 as_words_share(as_field_number(most, "bytes"), rank->peak_bytes, words),
                 name);
     as_html(page->out, "</p>\n");
-    size_t n;
-    json_t *item;
-    json_array_foreach(as_field(page->report, "advice"), n, item)
-    {
-        if (json_is_string(item))
-            as_html(page->out, "<p class=\"advice\">%s</p>\n", json_string_value(item));
-    }
+    if (*as_words_advice(page->report, words))
+        as_html(page->out, "<p class=\"advice\">%s.</p>\n", words);
 }
 
 // --- Cards
@@ -293,16 +288,39 @@ void as_page_memory(const struct as_page *page)
 
 // --- At the peak
 
-static uint64_t bytes_at(json_t *moment, const char *category)
+static uint64_t bytes_of(json_t *list, const char *category)
 {
     size_t n;
     json_t *item;
-    json_array_foreach(as_field(moment, "by_category"), n, item)
+    json_array_foreach(list, n, item)
     {
         if (as_field_is(item, "category", category))
             return as_field_number(item, "bytes");
     }
-    return moment ? 0 : AS_NOT_KNOWN;
+    return 0;
+}
+
+static void put_bars(const struct as_page *page, json_t *item, uint64_t most)
+{
+    const char *const name = as_field_text(item, "category");
+    const uint64_t bytes = as_field_number(item, "bytes");
+    const uint64_t off = as_field_number(item, "off_bytes");
+    as_words amount;
+    as_html(page->out,
+            "<tr><th scope=\"row\">%s</th><td class=\"bars\"><i class=\"c-%s\" "
+            "style=\"width:%.2f%%\"></i>",
+            name, as_category_known(name), 100 * (double)bytes / (double)most);
+    if (off != AS_NOT_KNOWN)
+        as_html(page->out, "<i class=\"ghost\" style=\"width:%.2f%%\"></i>",
+                100 * (double)off / (double)most);
+    as_html(page->out, "</td><td>%s</td>", as_words_bytes(bytes, amount));
+}
+
+static void put_source(const struct as_page *page, json_t *item)
+{
+    const char *const source = as_field_text(item, "source");
+    as_html(page->out, "<td class=\"source\">%s</td></tr>\n",
+            !source || !strcmp(source, "none") ? "nobody said" : source);
 }
 
 static void put_category(const struct as_page *page, json_t *item, uint64_t most)
@@ -310,65 +328,97 @@ static void put_category(const struct as_page *page, json_t *item, uint64_t most
     json_t *const before = as_field(page->report, "peak.before");
     json_t *const after = as_field(page->report, "peak.after");
     const char *const name = as_field_text(item, "category");
-    const char *const source = as_field_text(item, "source");
-    const uint64_t bytes = as_field_number(item, "bytes");
-    const uint64_t off = as_field_number(item, "off_bytes");
-    as_words amount, share;
+    as_words words;
+    put_bars(page, item, most);
+    as_html(
+        page->out, "<td>%s</td>",
+        as_words_share(as_field_number(item, "bytes"), page->rank->peak_bytes, words));
+    if (json_is_array(before))
+        as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_of(before, name), words));
+    if (json_is_array(after))
+        as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_of(after, name), words));
+    put_source(page, item);
+}
+
+static uint64_t most_bytes(json_t *list, const char *field)
+{
+    uint64_t most = 0;
+    size_t n;
+    json_t *item;
+    json_array_foreach(list, n, item)
+    {
+        const uint64_t bytes = as_field_number(item, field);
+        most = bytes != AS_NOT_KNOWN && bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static void put_tensors(const struct as_page *page, uint64_t most)
+{
+    size_t n;
+    json_t *item;
+    for (size_t order = 0; order <= as_category_order(""); order++) {
+        json_array_foreach(as_field(page->report, "peak.by_category"), n, item)
+        {
+            const char *const name = as_field_text(item, "category");
+            if (name && as_field_number(item, "bytes") != AS_NOT_KNOWN &&
+                as_category_order(name) == order)
+                put_category(page, item, most);
+        }
+    }
+}
+
+static void put_outside(const struct as_page *page, uint64_t most)
+{
+    const int moments = json_is_array(as_field(page->report, "peak.before")) +
+                        json_is_array(as_field(page->report, "peak.after"));
+    json_t *const list = as_field(page->report, "peak.outside");
+    size_t n;
+    json_t *item;
+    if (!json_array_size(list))
+        return;
     as_html(page->out,
-            "<tr><th scope=\"row\">%s</th><td class=\"bars\"><i class=\"c-%s\" "
-            "style=\"width:%.2f%%\"></i>",
-            name, as_category_known(name),
-            most ? 100 * (double)bytes / (double)most : 0.0);
-    if (off != AS_NOT_KNOWN)
-        as_html(page->out, "<i class=\"ghost\" style=\"width:%.2f%%\"></i>",
-                most ? 100 * (double)off / (double)most : 0.0);
-    as_html(page->out, "</td><td>%s</td>", as_words_bytes(bytes, amount));
-    as_html(page->out, "<td>%s</td>",
-            as_category_is_tensors(name)
-                ? as_words_share(bytes, page->rank->peak_bytes, share)
-                : "");
-    if (before)
-        as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_at(before, name), amount));
-    if (after)
-        as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_at(after, name), amount));
-    as_html(page->out, "<td class=\"source\">%s</td></tr>\n",
-            !source || !strcmp(source, "none") ? "nobody said" : source);
+            "<tr><td class=\"apart\" colspan=\"%d\">and outside of tensors</td>"
+            "</tr>\n",
+            5 + moments);
+    json_array_foreach(list, n, item)
+    {
+        if (!as_field_text(item, "category") ||
+            as_field_number(item, "bytes") == AS_NOT_KNOWN)
+            continue;
+        put_bars(page, item, most);
+        for (int k = 0; k <= moments; k++)
+            as_html(page->out, "<td></td>");
+        put_source(page, item);
+    }
 }
 
 void as_page_peak(const struct as_page *page)
 {
     json_t *const list = as_field(page->report, "peak.by_category");
-    uint64_t most = 0;
-    size_t n;
-    json_t *item;
+    json_t *const outside = as_field(page->report, "peak.outside");
     as_words words;
-    json_array_foreach(list, n, item)
-    {
-        const uint64_t bytes = as_field_number(item, "bytes");
-        const uint64_t off = as_field_number(item, "off_bytes");
-        most = bytes != AS_NOT_KNOWN && bytes > most ? bytes : most;
-        most = off != AS_NOT_KNOWN && off > most ? off : most;
-    }
+    uint64_t most = most_bytes(list, "bytes");
     if (!most)
         return;
+    most = most_bytes(list, "off_bytes") > most ? most_bytes(list, "off_bytes") : most;
+    most = most_bytes(outside, "bytes") > most ? most_bytes(outside, "bytes") : most;
     as_html(
         page->out,
         "<section id=\"peak\"><h2>What held it at the peak</h2>\n"
         "<p class=\"note\">In %s. A source says how sure the name is: the adapter was "
         "told by the framework; inferred is drawn from use.</p>\n"
-        "<table class=\"peak\"><thead><tr><th>held for</th><th></th><th>bytes</th>"
-        "<th>share</th>%s%s<th>source</th></tr></thead><tbody>\n",
-        as_words_peak_place(page->report, words), "", "");
-    for (size_t order = 0; order <= as_category_order(""); order++) {
-        json_array_foreach(list, n, item)
-        {
-            const char *const name = as_field_text(item, "category");
-            const uint64_t bytes = as_field_number(item, "bytes");
-            if (name && bytes != AS_NOT_KNOWN && as_category_order(name) == order)
-                put_category(page, item, most);
-        }
-    }
-    as_html(page->out, "</tbody></table>\n");
+        "<div class=\"scroll\"><table class=\"peak\"><thead><tr><th>held for</th>"
+        "<th></th><th>bytes</th><th>share</th>",
+        as_words_peak_place(page->report, words));
+    if (json_is_array(as_field(page->report, "peak.before")))
+        as_html(page->out, "<th>as its step began</th>");
+    if (json_is_array(as_field(page->report, "peak.after")))
+        as_html(page->out, "<th>as it ended</th>");
+    as_html(page->out, "<th class=\"source\">source</th></tr></thead><tbody>\n");
+    put_tensors(page, most);
+    put_outside(page, most);
+    as_html(page->out, "</tbody></table></div>\n");
     if (*as_words_reconcile(page->report, words))
         as_html(page->out, "<p class=\"sum\">%s.</p>\n", words);
     as_html(page->out, "</section>\n");

@@ -100,10 +100,22 @@ static void print_bar(const struct page *page, uint64_t part, uint64_t whole)
         (void)fputs(page->look.ascii ? "#" : "\u2588", page->out);
 }
 
+static void print_category(const struct page *page, json_t *item, uint64_t whole)
+{
+    as_words amount, share;
+    const char *const name = as_field_text(item, "category");
+    const char *const source = as_field_text(item, "source");
+    const uint64_t bytes = as_field_number(item, "bytes");
+    (void)fprintf(page->out, "    %-18.40s %10s %5s  %-9s ", name,
+                  as_words_bytes(bytes, amount), as_words_share(bytes, whole, share),
+                  source && strcmp(source, "none") != 0 ? source : "");
+    print_bar(page, bytes, whole);
+    (void)fputc('\n', page->out);
+}
+
 static void print_categories(const struct page *page)
 {
     json_t *const list = as_field(page->report, "peak.by_category");
-    const uint64_t whole = page->rank->peak_bytes;
     size_t n;
     json_t *item;
     if (!json_array_size(list))
@@ -114,20 +126,11 @@ static void print_categories(const struct page *page)
     for (size_t order = 0; order <= as_category_order(""); order++) {
         json_array_foreach(list, n, item)
         {
-            as_words amount, share;
             const char *const name = as_field_text(item, "category");
             const uint64_t bytes = as_field_number(item, "bytes");
-            const char *const source = as_field_text(item, "source");
-            if (!name || as_category_order(name) != order || !bytes ||
-                bytes == AS_NOT_KNOWN)
-                continue;
-            (void)fprintf(
-                page->out, "    %-18.40s %10s %5s  %-9s ", name,
-                as_words_bytes(bytes, amount),
-                as_category_is_tensors(name) ? as_words_share(bytes, whole, share) : "",
-                source && strcmp(source, "none") != 0 ? source : "");
-            print_bar(page, bytes, whole);
-            (void)fputc('\n', page->out);
+            if (name && as_category_order(name) == order && bytes &&
+                bytes != AS_NOT_KNOWN)
+                print_category(page, item, page->rank->peak_bytes);
         }
     }
 }
@@ -302,7 +305,7 @@ void as_report_text(const struct as_run *run, FILE *out, struct as_look look, si
     print_oom(&page);
     print_peak(&page);
     print_moves(&page);
-    print_list(&page, "advice", "advice");
+    line(&page, "advice", as_words_advice(rank->report, words));
     print_categories(&page);
     print_modules(&page);
     print_sites(&page);

@@ -66,6 +66,42 @@ static void add_up(struct as_timeline *timeline)
     }
 }
 
+// What the allocator keeps back is the rest of what it reserved.
+static void add_cached(struct as_timeline *timeline, json_t *reserved)
+{
+    uint64_t *const cached = timeline->series_count < AS_TIMELINE_SERIES
+                                 ? read_column(reserved, timeline->rows)
+                                 : NULL;
+    for (size_t row = 0; cached && row < timeline->rows; row++)
+        cached[row] -=
+            timeline->total[row] < cached[row] ? timeline->total[row] : cached[row];
+    if (!cached)
+        return;
+    insert(timeline, "cached", cached);
+    for (size_t row = 0; row < timeline->rows; row++)
+        timeline->height[row] += cached[row];
+}
+
+// The step of each row, from when the steps ended. Of a long run some are not listed.
+static uint64_t *find_steps(const struct as_timeline *timeline, json_t *report)
+{
+    json_t *const ends = as_field(report, "steps.end_ns");
+    const uint64_t omitted = as_field_number(report, "steps.omitted_count");
+    const uint64_t from = as_field_number(report, "steps.omitted_from");
+    uint64_t *const steps =
+        json_array_size(ends) ? calloc(timeline->rows, sizeof(*steps)) : NULL;
+    size_t step = 0;
+    for (size_t row = 0; steps && row < timeline->rows; row++) {
+        while (step < json_array_size(ends) &&
+               as_field_number(json_array_get(ends, step), "") < timeline->t_ns[row])
+            step++;
+        steps[row] = step;
+        if (omitted != AS_NOT_KNOWN && from != AS_NOT_KNOWN && step >= from)
+            steps[row] += omitted;
+    }
+    return steps;
+}
+
 int as_timeline_read(struct as_timeline *timeline, json_t *report)
 {
     json_t *const times = as_field(report, "timeline.t_ns");
@@ -76,15 +112,17 @@ int as_timeline_read(struct as_timeline *timeline, json_t *report)
     timeline->t_ns = read_column(times, rows);
     timeline->total = calloc(rows, sizeof(*timeline->total));
     timeline->height = calloc(rows, sizeof(*timeline->height));
-    timeline->step = read_column(as_field(report, "timeline.step"), rows);
     json_t *const phases = as_field(report, "timeline.phase");
     timeline->phases = json_array_size(phases) == rows ? phases : NULL;
     if (timeline->t_ns && timeline->total && timeline->height) {
+        timeline->step = find_steps(timeline, report);
         read_series(timeline, as_field(report, "timeline.series"));
         add_up(timeline);
     }
-    if (timeline->series_count)
+    if (timeline->series_count) {
+        add_cached(timeline, as_field(report, "timeline.reserved_bytes"));
         return 0;
+    }
     as_timeline_finish(timeline);
     return -ENOENT;
 }

@@ -3,7 +3,6 @@
 
 #include "cli/check.h"
 #include "cli/field.h"
-#include "cli/report/category.h"
 #include "core/text.h"
 
 #include <inttypes.h>
@@ -135,18 +134,18 @@ const char *as_words_peak_place(json_t *report, as_words text)
     return text;
 }
 
-// Rows of the peak that are not tensors: " + 3.4 GiB cached". Returns their sum.
+// What no tensor held: " + 3.4 GiB cached". Returns its sum.
 static uint64_t add_others(json_t *report, as_words text)
 {
     uint64_t sum = 0;
     size_t n;
     json_t *item;
-    json_array_foreach(as_field(report, "peak.by_category"), n, item)
+    json_array_foreach(as_field(report, "peak.outside"), n, item)
     {
         const char *const name = as_field_text(item, "category");
         const uint64_t bytes = as_field_number(item, "bytes");
         as_words amount;
-        if (!name || as_category_is_tensors(name) || bytes == AS_NOT_KNOWN || !bytes)
+        if (!name || bytes == AS_NOT_KNOWN || !bytes)
             continue;
         add(text, " + %s %s", as_words_bytes(bytes, amount), name);
         sum += bytes;
@@ -169,6 +168,13 @@ const char *as_words_reconcile(json_t *report, as_words text)
     else if (reserved != AS_NOT_KNOWN && reserved >= bytes)
         add(text, "the framework's allocator had reserved at most %s, %s more than that",
             as_words_bytes(reserved, all), as_words_bytes(reserved - bytes, tensors));
+    return text;
+}
+
+const char *as_words_advice(json_t *report, as_words text)
+{
+    const char *const advice = as_field_text(report, "peak.advice");
+    (void)snprintf(text, AS_WORDS, "%s", advice ? advice : "");
     return text;
 }
 

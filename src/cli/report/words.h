@@ -35,6 +35,9 @@ const char *as_words_peak_place(json_t *report, as_words text);
 // How what was in use adds up to what the driver gave.
 const char *as_words_reconcile(json_t *report, as_words text);
 
+// Whether doing without activations is worth a thought.
+const char *as_words_advice(json_t *report, as_words text);
+
 // "83% of activation bytes wait longer than the 31 ms that a round trip takes".
 const char *as_words_idle(json_t *report, as_words text);
 
