@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cuda/thread.h"
+
 struct as_lane {
     pthread_mutex_t lock;
     int device;
@@ -19,25 +21,6 @@ struct as_lane {
     void **events; // that are free
     size_t count, room;
 };
-
-// What a thread was set to.
-struct as_before {
-    int device, mode; // -1: as it is
-};
-
-// Makes `device` current and the thread free of captures' guard, so that a capture of the
-// user's is not spoilt by calls of ours on other streams; remembers in *before what was,
-// to be given to as_device_leave(). No context is made on another device: whoever has
-// memory there has one. A cudaError_t.
-int as_device_enter(int device, struct as_before *before);
-void as_device_leave(const struct as_before *before);
-
-// The second half alone.
-void as_guard_enter(struct as_before *before);
-void as_guard_leave(const struct as_before *before);
-
-// An error counts as a capture: another thread's strict one makes the question illegal.
-bool as_stream_captured(void *stream);
 
 // The device must be current. NULL: the runtime refused, or out of memory.
 struct as_lane *as_lane_create(int device);

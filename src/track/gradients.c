@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cuda/runtime.h"
+#include "cuda/thread.h"
 #include "track/digest.h"
 
 enum { STAGING_BYTES = 4 << 20 };
@@ -50,9 +51,7 @@ static int add_piece(struct as_gradients *gradients, const void *address, size_t
 static int add_all(struct as_gradients *gradients, const char *address, size_t bytes,
                    void *stream)
 {
-    int capturing = 0;
-
-    if (as_cuda_stream_capturing(stream, &capturing) || capturing)
+    if (as_stream_captured(stream))
         return -EBUSY;
     if (!gradients->staging && as_cuda_host_alloc(&gradients->staging, STAGING_BYTES))
         return -EIO;
@@ -72,9 +71,13 @@ static int add_all(struct as_gradients *gradients, const char *address, size_t b
 int as_gradients_add(struct as_gradients *gradients, const void *address, size_t bytes,
                      void *stream)
 {
+    struct as_before before;
+
     if (atomic_flag_test_and_set(&gradients->busy))
         return -EBUSY;
+    as_guard_enter(&before);
     const int err = add_all(gradients, address, bytes, stream);
+    as_guard_leave(&before);
     atomic_flag_clear(&gradients->busy);
     return err;
 }

@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "cuda/runtime.h"
+#include "cuda/thread.h"
 #include "track/steps.h"
 
 enum { SLOTS = 256, CUDA_NOT_READY = 600, LAST_WAIT_NS = 1000000000 };
@@ -142,43 +143,47 @@ static int add_on_device(struct as_roots *roots, int device, const void *address
 int as_roots_add(struct as_roots *roots, int device, const void *address, size_t bytes,
                  void *stream)
 {
-    int current, capturing = 0;
+    struct as_before before;
+    int err = -EIO;
 
     if (!address || !bytes || bytes > AS_ROOT_BYTES)
         return -EINVAL;
-    if (as_cuda_stream_capturing(stream, &capturing) || capturing)
+    if (as_stream_captured(stream))
         return -EBUSY;
     as_roots_collect(roots);
-    if (as_cuda_device_get(&current))
-        return -EIO;
-    if (current == device)
-        return add_on_device(roots, device, address, bytes, stream);
-    if (as_cuda_device_set(device))
-        return -EIO;
-    const int err = add_on_device(roots, device, address, bytes, stream);
-    as_cuda_device_set(current);
+    if (!as_device_enter(device, &before))
+        err = add_on_device(roots, device, address, bytes, stream);
+    as_device_leave(&before);
     return err;
+}
+
+// false: it has not arrived yet.
+static bool collect(struct as_roots *roots, const struct slot *slot)
+{
+    const int answer = as_cuda_event_query(slot->event);
+
+    if (answer == 0)
+        as_steps_root(roots->steps, slot->step, slot->place, host_of(roots, slot),
+                      slot->bytes);
+    return answer != CUDA_NOT_READY;
 }
 
 size_t as_roots_collect(struct as_roots *roots)
 {
+    struct as_before before;
     size_t waiting = 0;
-    struct slot *slot;
+    struct slot *slot = take(roots, QUEUED, 0);
 
-    for (size_t first = 0; (slot = take(roots, QUEUED, first));
-         first = (size_t)(slot - roots->slots) + 1) {
-        const int answer = as_cuda_event_query(slot->event);
+    if (!slot)
+        return 0;
+    as_guard_enter(&before);
+    for (; slot; slot = take(roots, QUEUED, (size_t)(slot - roots->slots) + 1)) {
+        const bool arrived = collect(roots, slot);
 
-        if (answer == CUDA_NOT_READY) {
-            put(roots, slot, QUEUED);
-            waiting++;
-            continue;
-        }
-        if (answer == 0)
-            as_steps_root(roots->steps, slot->step, slot->place, host_of(roots, slot),
-                          slot->bytes);
-        put(roots, slot, FREE);
+        put(roots, slot, arrived ? FREE : QUEUED);
+        waiting += !arrived;
     }
+    as_guard_leave(&before);
     return waiting;
 }
 
