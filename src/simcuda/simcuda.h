@@ -28,8 +28,10 @@ enum sim_compute {
 
 enum sim_compute sim_compute(void);
 
-// One operator body's work. `run` is called at most once, then `destroy`, both on the
-// queue's thread; `run` must not call CUDA and must not wait for any other thread.
+// One operator body's work. `run` is called at most once, or, if the stream was captured
+// (sim_captures), once for each replay, never twice at a time, on the queue's thread; it
+// must not call CUDA and must not wait for any other thread. `destroy` is called once,
+// after that: on the queue's thread, or on that which destroys the graph.
 struct sim_work {
     const char *name; // operator, for messages; must live as long as the process
     void (*run)(void *arg);
@@ -48,6 +50,9 @@ struct sim_access {
 // stream) is ordered after. The accesses are copied. Returns a cudaError_t.
 int sim_submit(void *stream, const struct sim_work *work,
                const struct sim_access *accesses, size_t count);
+
+// True if what is submitted to the stream becomes part of a graph.
+bool sim_captures(void *stream);
 
 // Between enter and leave, this thread runs the framework's own CUDA host code for its
 // allocations only: kernel launches, device memsets and copies into device memory do

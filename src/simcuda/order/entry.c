@@ -302,7 +302,7 @@ static void make_room(void)
     }
 }
 
-void sim_entry_launch(struct sim_entry *entry)
+void sim_entry_enqueue(struct sim_entry *entry)
 {
     if (!queue.started && entry->task.run)
         start_worker();
@@ -314,14 +314,18 @@ void sim_entry_launch(struct sim_entry *entry)
         queue.oldest = entry;
     queue.newest = entry;
     queue.pending++;
-
     sim_entry_hold(entry);
+}
+
+void sim_entry_throttle(struct sim_entry *entry)
+{
     sim_entry_hold(entry);
     if (sim_order() == SIM_EARLY) {
         sim_entry_want(entry);
         await_submission(entry);
-    } else if (queue.pending > PENDING_MAX) {
-        make_room();
+    } else {
+        while (queue.pending > PENDING_MAX)
+            make_room();
     }
     sim_entry_release(entry);
 }

@@ -40,15 +40,18 @@ bool sim_queue_inside(void);
 // Referenced once, for the caller. NULL: no memory.
 struct sim_entry *sim_entry_create(const struct sim_task *task);
 
-// `entry`, not yet launched, comes after `before`, which may be NULL. false: no memory.
+// `entry`, not yet in the queue, comes after `before`, which may be NULL. false: no memory.
 bool sim_entry_after(struct sim_entry *entry, struct sim_entry *before);
 
-// Takes back an entry that is not launched.
+// Takes back an entry that is not in the queue.
 void sim_entry_abandon(struct sim_entry *entry);
 
-// Hands the entry to the queue. Under `early`, and when the queue is full, waits (and
-// lets go of the lock meanwhile).
-void sim_entry_launch(struct sim_entry *entry);
+// Hands the entry to the queue.
+void sim_entry_enqueue(struct sim_entry *entry);
+
+// What a submission ends with: under `early`, and when the queue is full, waits (and lets
+// go of the lock meanwhile).
+void sim_entry_throttle(struct sim_entry *entry);
 
 // Lets it run, with everything that it comes after.
 void sim_entry_want(struct sim_entry *entry);

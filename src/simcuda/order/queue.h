@@ -33,6 +33,10 @@ struct sim_task {
     uint64_t cost_ns;
     // May wait for other threads of the program, so no submission waits while it runs.
     bool calls_user;
+    // On a stream that is captured it becomes a node of this type, and `run` is called at
+    // each replay: `destroy` then comes after the last one.
+    enum cudaGraphNodeType type;
+    bool uncapturable;
 };
 
 cudaError_t sim_queue_submit(cudaStream_t stream, const struct sim_task *task);
@@ -56,12 +60,58 @@ cudaError_t sim_stream_get(cudaStream_t handle, int *device, unsigned *flags,
 
 cudaError_t sim_event_create(int device, unsigned flags, cudaEvent_t *handle);
 cudaError_t sim_event_destroy(cudaEvent_t handle);
-cudaError_t sim_event_record(cudaEvent_t handle, cudaStream_t stream);
+// `external`: on a captured stream a node that records or waits at each replay.
+cudaError_t sim_event_record(cudaEvent_t handle, cudaStream_t stream, bool external);
 // The stream's later work comes after what the event last recorded, as of this call.
-cudaError_t sim_event_wait(cudaEvent_t handle, cudaStream_t stream_handle);
+cudaError_t sim_event_wait(cudaEvent_t handle, cudaStream_t stream_handle, bool external);
 cudaError_t sim_event_synchronize(cudaEvent_t handle);
 cudaError_t sim_event_query(cudaEvent_t handle);
 cudaError_t sim_event_elapsed(cudaEvent_t from_handle, cudaEvent_t to_handle,
                               uint64_t *ns);
+
+// --- Captures of streams into graphs
+
+// The thread's answer before, too: whether it may make calls that a capture cannot see.
+enum cudaStreamCaptureMode sim_capture_exchange(enum cudaStreamCaptureMode mode);
+// Fails, and invalidates captures, where such a call is prohibited now.
+cudaError_t sim_capture_unsafe(void);
+cudaError_t sim_capture_observe_device(int device);
+
+struct sim_nodes; // order/graph.h
+
+cudaError_t sim_capture_begin(cudaStream_t handle, enum cudaStreamCaptureMode mode);
+cudaError_t sim_capture_begin_in(cudaStream_t handle, enum cudaStreamCaptureMode mode,
+                                 cudaGraph_t graph, const struct sim_nodes *before);
+cudaError_t sim_capture_end(cudaStream_t handle, cudaGraph_t *graph);
+cudaError_t sim_capture_update(cudaStream_t handle, const struct sim_nodes *nodes,
+                               bool replace);
+// Fails for what cannot be captured.
+cudaError_t sim_capture_refuse_on(cudaStream_t handle);
+bool sim_stream_is_captured(cudaStream_t handle);
+
+// All but the status only while it is active. The nodes are good until the stream's next
+// call.
+struct sim_capture_info {
+    enum cudaStreamCaptureStatus status;
+    uint64_t id;
+    cudaGraph_t graph;
+    cudaGraphNode_t *before;
+    size_t count;
+};
+
+cudaError_t sim_capture_info(cudaStream_t handle, struct sim_capture_info *info);
+
+// --- Graphs made ready to run
+
+cudaError_t sim_exec_create(cudaGraph_t graph, unsigned long long flags,
+                            cudaGraphExec_t *handle);
+// cudaErrorGraphExecUpdateFailure: the graph has other nodes or edges.
+cudaError_t sim_exec_update(cudaGraphExec_t handle, cudaGraph_t graph,
+                            enum cudaGraphExecUpdateResult *result);
+cudaError_t sim_exec_destroy(cudaGraphExec_t handle);
+cudaError_t sim_exec_get(cudaGraphExec_t handle, unsigned *id, unsigned long long *flags);
+// Queues all its work behind the stream's and behind its own last launch. On a captured
+// stream it becomes a node.
+cudaError_t sim_exec_launch(cudaGraphExec_t handle, cudaStream_t stream);
 
 #endif

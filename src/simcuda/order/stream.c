@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "simcuda/order/capture.h"
 #include "simcuda/order/handles.h"
 #include "simcuda/runtime/device.h"
 
@@ -114,9 +115,9 @@ static bool after_others(struct sim_entry *entry, const struct sim_stream *strea
     return true;
 }
 
-struct sim_entry *sim_stream_submit(struct sim_stream *stream,
-                                    const struct sim_task *task,
-                                    struct sim_entry *also_after)
+struct sim_entry *sim_stream_prepare(struct sim_stream *stream,
+                                     const struct sim_task *task,
+                                     struct sim_entry *also_after)
 {
     struct sim_entry *entry = sim_entry_create(task);
 
@@ -129,8 +130,31 @@ struct sim_entry *sim_stream_submit(struct sim_stream *stream,
     }
     sim_entry_release(stream->tail);
     stream->tail = sim_entry_hold(entry);
-    sim_entry_launch(entry);
     return entry;
+}
+
+struct sim_entry *sim_stream_submit(struct sim_stream *stream,
+                                    const struct sim_task *task,
+                                    struct sim_entry *also_after)
+{
+    struct sim_entry *entry = sim_stream_prepare(stream, task, also_after);
+
+    if (entry) {
+        sim_entry_enqueue(entry);
+        sim_entry_throttle(entry);
+    }
+    return entry;
+}
+
+static cudaError_t submit_entry(struct sim_stream *stream, const struct sim_task *task,
+                                bool wait)
+{
+    struct sim_entry *entry = sim_stream_submit(stream, task, NULL);
+
+    if (entry && wait)
+        sim_entry_await(entry);
+    sim_entry_release(entry);
+    return entry ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 static cudaError_t submit(cudaStream_t handle, const struct sim_task *task, bool wait)
@@ -140,14 +164,11 @@ static cudaError_t submit(cudaStream_t handle, const struct sim_task *task, bool
     sim_queue_lock();
     struct sim_stream *stream = sim_stream_find(handle);
 
-    if (stream) {
-        struct sim_entry *entry = sim_stream_submit(stream, task, NULL);
-
-        error = entry ? cudaSuccess : cudaErrorMemoryAllocation;
-        if (entry && wait)
-            sim_entry_await(entry);
-        sim_entry_release(entry);
-    }
+    if (stream)
+        error = sim_capture_admit(stream);
+    if (!error)
+        error = stream->capture ? sim_capture_add(stream, task, NULL)
+                                : submit_entry(stream, task, wait);
     sim_queue_unlock();
     if (error && task->destroy)
         task->destroy(task->arg);
@@ -240,6 +261,8 @@ cudaError_t sim_queue_synchronize(cudaStream_t handle)
     struct sim_stream *stream = sim_stream_find(handle);
 
     if (stream)
+        error = sim_capture_observe(stream);
+    if (!error)
         error = synchronize(stream->device, stream);
     sim_queue_unlock();
     return error;
@@ -302,6 +325,8 @@ cudaError_t sim_queue_query(cudaStream_t handle)
     struct sim_stream *stream = sim_stream_find(handle);
 
     if (stream)
+        error = sim_capture_observe(stream);
+    if (!error)
         error = query(stream);
     sim_queue_unlock();
     return error;
@@ -319,16 +344,20 @@ cudaError_t sim_stream_create(int device, unsigned flags, int priority,
 
 cudaError_t sim_stream_destroy(cudaStream_t handle)
 {
+    cudaError_t error = cudaErrorInvalidResourceHandle;
+
     sim_queue_lock();
     struct sim_stream *stream = sim_handles_find(&handles, handle);
 
-    if (stream) {
+    if (stream)
+        error = sim_capture_refuse(stream);
+    if (!error) {
         sim_handles_remove(&handles, handle);
         stream->destroyed = true;
         prune(stream->device);
     }
     sim_queue_unlock();
-    return stream ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    return error;
 }
 
 cudaError_t sim_stream_get(cudaStream_t handle, int *device, unsigned *flags,

@@ -2,9 +2,10 @@
 #ifndef AS_SIMCUDA_ORDER_STREAM_H
 #define AS_SIMCUDA_ORDER_STREAM_H
 
-// Streams, as event.c sees them: with the queue's lock held.
+// Streams and events, as the files beside see them: with the queue's lock held.
 
 #include "simcuda/order/entry.h"
+#include "simcuda/order/graph.h"
 
 // How often in a row a query under `late` answers that work is not ready.
 enum { SIM_POLLS_MAX = 3 };
@@ -19,6 +20,9 @@ struct sim_stream {
     unsigned polls;
     struct sim_entry *tail; // the last submitted, or NULL
     struct sim_stream *next;
+    struct sim_capture *capture; // that it is part of, or NULL
+    struct sim_stream *next_captured;
+    struct sim_nodes before; // what the next captured node comes after
 };
 
 // NULL: no such stream.
@@ -30,7 +34,18 @@ struct sim_entry *sim_stream_submit(struct sim_stream *stream,
                                     const struct sim_task *task,
                                     struct sim_entry *also_after);
 
+// The same, but not handed to the queue yet, which the caller does before it lets go of
+// the lock.
+struct sim_entry *sim_stream_prepare(struct sim_stream *stream,
+                                     const struct sim_task *task,
+                                     struct sim_entry *also_after);
+
 // cudaErrorNotReady, or cudaSuccess with the entry done.
 cudaError_t sim_entry_poll(struct sim_entry *entry, unsigned *polls);
+
+// What a node of a replay does beside its place: the event's last record is `entry` now,
+// and what it last recorded, held for the caller, or NULL.
+void sim_event_replayed(cudaEvent_t handle, struct sim_entry *entry);
+struct sim_entry *sim_event_recorded(cudaEvent_t handle);
 
 #endif

@@ -125,7 +125,10 @@ static bool waits(const struct sides *sides, bool async)
 static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
                               cudaStream_t stream, bool async)
 {
-    const bool staged = sides->from.place == SIM_PAGEABLE && !on_host(sides->to.place);
+    // A node reads the host's bytes at each replay, and no call waits for it.
+    const bool captured = sim_stream_is_captured(stream);
+    const bool staged =
+        sides->from.place == SIM_PAGEABLE && !on_host(sides->to.place) && !captured;
     const size_t bytes = copy->width * copy->rows;
     const bool move = moves(sides, bytes);
     cudaError_t error = cudaSuccess;
@@ -142,12 +145,16 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
     const struct sim_task task = {
         .name = "copy",
         .run = move ? run_copy : NULL,
-        .destroy = destroy_copy,
+        .destroy = move ? destroy_copy : NULL,
         .arg = copy,
+        .type = cudaGraphNodeTypeMemcpy,
         .cost_ns = sim_cost_copy(sides->to.place == SIM_DEVICE,
                                  sides->from.place == SIM_DEVICE, bytes),
     };
 
+    // Of an entry without `run` nothing is destroyed.
+    if (!move)
+        destroy_copy(copy);
     return waits(sides, async) ? sim_queue_perform(stream, &task)
                                : sim_queue_submit(stream, &task);
 }
@@ -180,7 +187,7 @@ static struct copy flat(void *to, const void *from, size_t bytes)
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     const struct copy copy = flat(to, from, bytes);
 
     return sim_error(copy_bytes(&copy, kind, NULL, false));
@@ -227,7 +234,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                          size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     const struct copy copy = {to, from, to_pitch, from_pitch, width, height, NULL};
 
     return sim_error(copy_rows(&copy, kind, NULL, false));
@@ -261,18 +268,21 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
     if (on_device && sim_in_host_pass())
         return cudaSuccess;
 
-    struct fill *fill = malloc(sizeof(*fill));
+    const bool fills = !on_device || sim_compute() != SIM_SHAPES;
+    struct fill *fill = fills ? malloc(sizeof(*fill)) : NULL;
 
-    if (!fill)
+    if (fills && !fill)
         return cudaErrorMemoryAllocation;
-    *fill = (struct fill){to, value, bytes};
+    if (fills)
+        *fill = (struct fill){to, value, bytes};
 
     const struct sim_task task = {
         .name = "memset",
-        .run = on_device && sim_compute() == SIM_SHAPES ? NULL : run_fill,
-        .destroy = free,
+        .run = fills ? run_fill : NULL,
+        .destroy = fills ? free : NULL,
         .arg = fill,
         .cost_ns = sim_cost_fill(bytes),
+        .type = cudaGraphNodeTypeMemset,
     };
 
     return async || on_device ? sim_queue_submit(stream, &task)
@@ -281,7 +291,7 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
 
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     return sim_error(fill_bytes(to, value, bytes, NULL, false));
 }
 

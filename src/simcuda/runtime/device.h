@@ -39,6 +39,15 @@ cudaError_t sim_enter(const char *function);
             return refused_;                                                             \
     } while (0)
 
+// Begins one that a capture would not see, and that may be prohibited during captures.
+#define SIM_ENTER_UNSAFE()                                                               \
+    do {                                                                                 \
+        SIM_ENTER();                                                                     \
+        cudaError_t unsafe_ = sim_capture_unsafe();                                      \
+        if (unsafe_)                                                                     \
+            return sim_error(unsafe_);                                                   \
+    } while (0)
+
 // Records the thread's last error, if it is one, and returns it.
 cudaError_t sim_error(cudaError_t error);
 

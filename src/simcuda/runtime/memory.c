@@ -229,7 +229,7 @@ static size_t host_remove(const void *address, enum sim_place place)
 
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     if (!address)
         return sim_error(cudaErrorInvalidValue);
     *address = NULL;
@@ -240,7 +240,7 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
 
 cudaError_t cudaFree(void *address)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     sim_device_activate();
     if (!address)
         return cudaSuccess;
@@ -274,6 +274,8 @@ cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
 
     cudaError_t error = sim_stream_get(stream, &device, NULL, NULL);
 
+    if (!error)
+        error = sim_capture_refuse_on(stream);
     if (error || !bytes)
         return sim_error(error ? error : cudaErrorInvalidValue);
     sim_device_activate();
@@ -307,6 +309,7 @@ cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
                                                   .name = "cudaFreeAsync",
                                                   .run = give_queued,
                                                   .arg = address,
+                                                  .uncapturable = true,
                                               }));
 }
 
@@ -327,7 +330,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 
 cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     const unsigned known =
         cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
 
@@ -339,14 +342,14 @@ cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
 
 cudaError_t cudaMallocHost(void **address, size_t bytes)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     sim_device_activate();
     return sim_error(host_take(address, bytes, SIM_PINNED));
 }
 
 cudaError_t cudaFreeHost(void *address)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     if (!address)
         return cudaSuccess;
     if (sim_memory_locate(address).place != SIM_PINNED)
@@ -364,7 +367,7 @@ cudaError_t cudaFreeHost(void *address)
 
 cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     (void)flags;
     if (!address || !bytes || sim_is_device(address))
         return sim_error(cudaErrorInvalidValue);
@@ -380,7 +383,7 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
 
 cudaError_t cudaHostUnregister(void *address)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     if (sim_memory_locate(address).place != SIM_REGISTERED)
         return sim_error(cudaErrorHostMemoryNotRegistered);
 
@@ -406,7 +409,7 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *address, unsigned int 
 
 cudaError_t cudaMallocManaged(void **address, size_t bytes, unsigned int flags)
 {
-    SIM_ENTER();
+    SIM_ENTER_UNSAFE();
     if (!bytes || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
         return sim_error(cudaErrorInvalidValue);
     sim_device_activate();

@@ -96,7 +96,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaDeviceSynchronize(void)
 {
     SIM_ENTER();
-    return sim_error(sim_queue_synchronize_device(sim_device_activate()->index));
+    const int device = sim_device_activate()->index;
+    const cudaError_t error = sim_capture_observe_device(device);
+
+    return sim_error(error ? error : sim_queue_synchronize_device(device));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
@@ -105,7 +108,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
     SIM_ENTER();
     if (flags & ~(unsigned)cudaEventWaitExternal)
         return sim_error(cudaErrorInvalidValue);
-    return sim_error(sim_event_wait(event, stream));
+    return sim_error(sim_event_wait(event, stream, flags & cudaEventWaitExternal));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
@@ -136,7 +139,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     SIM_ENTER();
-    return sim_error(sim_event_record(event, stream));
+    return sim_error(sim_event_record(event, stream, false));
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
@@ -145,7 +148,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
     SIM_ENTER();
     if (flags & ~(unsigned)cudaEventRecordExternal)
         return sim_error(cudaErrorInvalidValue);
-    return sim_error(sim_event_record(event, stream));
+    return sim_error(sim_event_record(event, stream, flags & cudaEventRecordExternal));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
@@ -186,6 +189,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
                                                   .run = function,
                                                   .arg = arg,
                                                   .calls_user = true,
+                                                  .type = cudaGraphNodeTypeHost,
                                               }));
 }
 
@@ -220,6 +224,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t func
                                                   .destroy = free,
                                                   .arg = callback,
                                                   .calls_user = true,
+                                                  .uncapturable = true,
                                               }));
 }
 
@@ -242,45 +247,12 @@ int sim_submit(void *stream, const struct sim_work *work,
                                                    }));
 }
 
+bool sim_captures(void *stream)
+{
+    return sim_stream_is_captured(stream);
+}
+
 int sim_drain(void *stream)
 {
     return (int)cudaStreamSynchronize(stream);
-}
-
-// No graphs yet: nothing captures, and what would begin a capture is in the table of
-// missing functions.
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
-                                  enum cudaStreamCaptureStatus *status)
-{
-    SIM_ENTER();
-    (void)stream;
-    if (!status)
-        return sim_error(cudaErrorInvalidValue);
-    *status = cudaStreamCaptureStatusNone;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
-                                     enum cudaStreamCaptureStatus *status,
-                                     unsigned long long *id, cudaGraph_t *graph,
-                                     const cudaGraphNode_t **dependencies,
-                                     const cudaGraphEdgeData **edges, size_t *count)
-{
-    (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
-    return cudaStreamIsCapturing(stream, status);
-}
-
-static __thread enum cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
-{
-    SIM_ENTER();
-    if (!mode || (unsigned)*mode > cudaStreamCaptureModeRelaxed)
-        return sim_error(cudaErrorInvalidValue);
-
-    const enum cudaStreamCaptureMode before = capture_mode;
-
-    capture_mode = *mode;
-    *mode = before;
-    return cudaSuccess;
 }

@@ -47,6 +47,14 @@ std::string full_name(const c10::OperatorName &name)
     return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
+// On a copy, because the body may use the arguments as its stack.
+void replay(const Call &captured)
+{
+    Call call = captured;
+    read_generator(&call);
+    call.body(call);
+}
+
 void call_run(void *arg)
 {
     Call &call = *static_cast<Call *>(arg);
@@ -58,7 +66,10 @@ void call_run(void *arg)
     (void)ready;
     try {
         BelowAutograd below;
-        call.body(call);
+        if (call.captured)
+            replay(call);
+        else
+            call.body(call);
     } catch (const c10::Error &error) {
         sim_fail("the body of %s failed: %s", name, error.what_without_backtrace());
     } catch (const std::exception &error) {
@@ -160,11 +171,13 @@ void submit(Call call)
     for (auto &result : call.results)
         result = aliases.value(result, true);
 
+    void *stream = current_stream(device);
+    call.captured = sim_captures(stream);
+
     const auto &accesses = aliases.accesses();
     const char *name = call.op.name.c_str();
     const sim_work work = {name, call_run, call_destroy, new Call(std::move(call))};
-    const int error =
-        sim_submit(current_stream(device), &work, accesses.data(), accesses.size());
+    const int error = sim_submit(stream, &work, accesses.data(), accesses.size());
     if (error)
         sim_fail("%s could not be queued: error %d", name, error);
 }
@@ -181,7 +194,7 @@ void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys, Sta
         auto *first = top(stack, op.arguments());
         call.arguments.assign(first, first + op.arguments());
         if (op.random)
-            generator_state(op, call.arguments, &call.seed, &call.offset);
+            note_generator(&call);
     }
     {
         InHostPass pass(op.name.c_str(), &call.arguments);

@@ -41,6 +41,9 @@ struct Call {
     Stack arguments; // a body may use it as its stack
     Stack results; // the device's results, for the body to fill
     uint64_t seed = 0, offset = 0; // of the device's generator before it, if op.random
+    // If it is captured: where a replay finds the seed, and what to add to the offset.
+    const int64_t *seed_at = nullptr, *offset_at = nullptr;
+    bool captured = false; // its body runs at each replay
 };
 
 struct Operator : c10::OperatorKernel {

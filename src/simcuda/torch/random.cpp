@@ -2,6 +2,7 @@
 #include "random.hpp"
 
 #include <cmath>
+#include <mutex>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/cuda/CUDAContextLight.h>
@@ -10,19 +11,33 @@
 namespace simtorch
 {
 
-void generator_state(const Operator &op, const Stack &arguments, uint64_t *seed,
-                     uint64_t *offset)
+void note_generator(Call *call)
 {
-    const int place = op.place("generator");
+    const int place = call->op.place("generator");
     at::Generator generator;
-    if (place >= 0 && arguments[place].isGenerator())
-        generator = arguments[place].toGenerator();
+    if (place >= 0 && call->arguments[place].isGenerator())
+        generator = call->arguments[place].toGenerator();
     else
         generator = at::cuda::detail::getDefaultCUDAGenerator(
-            device_of(arguments, arguments.size()));
-    const auto *state = generator.get<at::CUDAGeneratorImpl>();
-    *seed = state->current_seed();
-    *offset = state->philox_offset_per_thread();
+            device_of(call->arguments, call->arguments.size()));
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    const auto state = generator.get<at::CUDAGeneratorImpl>()->philox_cuda_state(0);
+    if (state.captured_) {
+        call->seed_at = state.seed_.ptr;
+        call->offset_at = state.offset_.ptr;
+        call->offset = state.offset_intragraph_;
+    } else {
+        call->seed = state.seed_.val;
+        call->offset = state.offset_.val;
+    }
+}
+
+void read_generator(Call *call)
+{
+    if (!call->seed_at)
+        return;
+    call->seed = static_cast<uint64_t>(*call->seed_at);
+    call->offset += static_cast<uint64_t>(*call->offset_at);
 }
 
 // splitmix64's finaliser over both words.

@@ -12,10 +12,12 @@
 namespace simtorch
 {
 
-// The state of the generator that this call will draw from: its `generator` argument,
-// or the device's default one.
-void generator_state(const Operator &op, const Stack &arguments, uint64_t *seed,
-                     uint64_t *offset);
+// Notes the state of the generator that this call will draw from: its `generator`
+// argument, or the device's default one. In a capture, where the device keeps it.
+void note_generator(Call *call);
+
+// What a replay finds there.
+void read_generator(Call *call);
 
 // Gives the call a CPU generator that is a function of (seed, offset).
 void seed_argument(Call &call);

@@ -162,23 +162,6 @@ static void launch_configurations_are_a_stack_of_each_thread(void)
     EXPECT(grid.y == 2 && block.y == 5 && shared_bytes == 7 && seen == stream, true);
 }
 
-static void no_stream_captures(void)
-{
-    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaGraph_t graph;
-
-    OK(cudaStreamIsCapturing(NULL, &status));
-    EXPECT(status, cudaStreamCaptureStatusNone);
-    OK(cudaThreadExchangeStreamCaptureMode(&mode));
-    EXPECT(mode, cudaStreamCaptureModeGlobal);
-    OK(cudaThreadExchangeStreamCaptureMode(&mode));
-    EXPECT(mode, cudaStreamCaptureModeRelaxed);
-    EXPECT(cudaStreamBeginCapture(litmus_stream(), mode), cudaErrorNotSupported);
-    EXPECT(cudaStreamEndCapture(NULL, &graph), cudaErrorNotSupported);
-    EXPECT(cudaGetLastError(), cudaErrorNotSupported);
-}
-
 static void every_missing_function_says_so(void)
 {
     FILE *names = argument_count > 1 ? fopen(arguments[1], "r") : NULL;
@@ -294,7 +277,6 @@ static const struct litmus cases[] = {
     {"occupancy_is_limited_by_threads", occupancy_is_limited_by_threads,
      "ACTSWAP_SIM_GPU=t4", NULL},
     LITMUS(launch_configurations_are_a_stack_of_each_thread),
-    LITMUS(no_stream_captures),
     LITMUS(every_missing_function_says_so),
     LITMUS(the_driver_shares_the_runtimes_books),
     LITMUS(the_private_table_is_not_there),

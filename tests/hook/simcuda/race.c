@@ -36,14 +36,32 @@ static void add(cudaStream_t stream, int *at)
     OK((cudaError_t)sim_submit(stream, &work, NULL, 0));
 }
 
+// A graph of one addition, replayed, with its own end of life.
+static void replay(cudaStream_t stream, int *at)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    add(stream, at);
+    OK(cudaStreamEndCapture(stream, &graph));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaGraphLaunch(exec, stream));
+    OK(cudaGraphExecDestroy(exec));
+}
+
 // Everything that several threads may do: own streams, events in common, the legacy
-// stream, allocation, queries.
+// stream, allocation, queries, graphs.
 static void round_of(int i, cudaStream_t stream, cudaEvent_t event, int *device,
                      int *host)
 {
     void *extra;
 
-    add(stream, device);
+    if (i % 2)
+        replay(stream, device);
+    else
+        add(stream, device);
     OK(cudaMemcpyAsync(host, device, sizeof(int), cudaMemcpyDeviceToHost, stream));
     OK(cudaEventRecord(event, stream));
     OK(cudaStreamWaitEvent(shared_stream, event, 0));
