@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/export.h"
 #include "cuda/runtime.h"
 #include "engine.h"
@@ -89,7 +90,10 @@ AS_EXPORT int actswap_save(const struct actswap_saved *saved, struct actswap_pag
         return ACTSWAP_KEPT_DETACHED;
     if (is_mistaken(engine, saved))
         return ACTSWAP_KEPT_UNKNOWN;
-    return as_pager_save(engine->pager, saved, page);
+    struct actswap_saved all = {0};
+    memcpy(&all, saved, saved->size < sizeof(all) ? saved->size : sizeof(all));
+    all.size = sizeof(all);
+    return as_pager_save(engine->pager, &all, page);
 }
 
 AS_EXPORT int actswap_need(struct actswap_page *page, void *stream,
@@ -190,7 +194,9 @@ static void end_step(struct as_engine *engine)
         .out_bytes = moves.out_bytes - engine->out_bytes,
         .in_bytes = moves.in_bytes - engine->in_bytes,
         .released_bytes = memory.released_bytes - engine->released_bytes,
+        .end_ns = as_clock_ns(),
     };
+    memcpy(step.end_by_category, memory.live_by_category, sizeof(step.end_by_category));
     engine->out_bytes = moves.out_bytes;
     engine->in_bytes = moves.in_bytes;
     engine->released_bytes = memory.released_bytes;
@@ -199,6 +205,7 @@ static void end_step(struct as_engine *engine)
     step.has_digest = as_gradients_take(engine->gradients, &step.gradient_digest);
     as_steps_end(engine->steps, &step);
     as_ledger_step(engine->ledger);
+    as_engine_reconcile(engine);
     atomic_store(&engine->oom, false);
     if (as_steps_count(engine->steps) == 1)
         check_effect(engine);
@@ -212,13 +219,16 @@ static void keep_after_forward(struct as_engine *engine)
     atomic_store(&engine->after_forward_bytes, totals.live_bytes);
 }
 
+// What each moment begins.
+static const enum as_phase phases[] = {
+    [ACTSWAP_FORWARD] = AS_PHASE_FORWARD,    [ACTSWAP_BACKWARD] = AS_PHASE_BACKWARD,
+    [ACTSWAP_BACKWARD_END] = AS_PHASE_OTHER, [ACTSWAP_OPTIMIZER] = AS_PHASE_OPTIMIZER,
+    [ACTSWAP_STEP] = AS_PHASE_OTHER,         [ACTSWAP_AGAIN] = AS_PHASE_RECOMPUTE,
+    [ACTSWAP_AGAIN_END] = AS_PHASE_BACKWARD,
+};
+
 AS_EXPORT int actswap_mark(enum actswap_moment moment)
 {
-    static const enum as_phase phases[] = {
-        [ACTSWAP_FORWARD] = AS_PHASE_FORWARD,    [ACTSWAP_BACKWARD] = AS_PHASE_BACKWARD,
-        [ACTSWAP_BACKWARD_END] = AS_PHASE_OTHER, [ACTSWAP_OPTIMIZER] = AS_PHASE_OPTIMIZER,
-        [ACTSWAP_STEP] = AS_PHASE_OTHER,
-    };
     struct as_engine *engine = as_engine_get();
 
     if (!engine)
@@ -227,6 +237,7 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
         return -EINVAL;
     as_plan_mark(engine->plan, moment);
     as_pager_mark(engine->pager, moment);
+    as_ledger_settle(engine->ledger, moment);
     if (moment == ACTSWAP_BACKWARD) // with what the mark let go
         keep_after_forward(engine);
     if (moment == ACTSWAP_STEP)
@@ -246,6 +257,39 @@ AS_EXPORT int actswap_tag(int device, const void *address, enum actswap_category
     struct as_engine *engine = as_engine_get();
 
     return engine ? as_ledger_tag(engine->ledger, device, address, category) : -ENOENT;
+}
+
+AS_EXPORT int actswap_suggest(int device, const void *address,
+                              enum actswap_category category)
+{
+    struct as_engine *engine = as_engine_get();
+
+    return engine ? as_ledger_suggest(engine->ledger, device, address, category)
+                  : -ENOENT;
+}
+
+AS_EXPORT int actswap_held(int device, const void *address)
+{
+    struct as_engine *engine = as_engine_get();
+
+    return engine ? as_ledger_held(engine->ledger, device, address) : -ENOENT;
+}
+
+AS_EXPORT void actswap_looked(void)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (engine)
+        as_ledger_looked(engine->ledger);
+}
+
+AS_EXPORT uint64_t actswap_unnamed(enum actswap_moment moment)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine || (unsigned)moment >= sizeof(phases) / sizeof(*phases))
+        return 0;
+    return as_ledger_unnamed(engine->ledger, phases[moment]);
 }
 
 static const char *unread(int err)
@@ -311,7 +355,7 @@ AS_EXPORT int actswap_stats(struct actswap_stats *stats)
         return -ENODEV;
     as_ledger_totals(engine->ledger, -1, &memory);
     as_pager_totals(engine->pager, &moves);
-    const struct actswap_stats all = {
+    struct actswap_stats all = {
         .size = size,
         .live_bytes = memory.live_bytes,
         .peak_bytes = memory.peak_bytes,
@@ -327,6 +371,8 @@ AS_EXPORT int actswap_stats(struct actswap_stats *stats)
         .steps = as_steps_count(engine->steps),
         .pages = moves.pages,
     };
+    memcpy(all.live_by_category, memory.live_by_category,
+           sizeof(memory.live_by_category));
     memcpy(stats, &all, size < sizeof(all) ? size : sizeof(all));
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/path.h"
 #include "core/text.h"
+#include "cuda/object.h"
 #include "cuda/runtime.h"
 #include "pager/pager.h"
 #include "plan/plan.h"
@@ -219,6 +220,8 @@ static struct as_facts gather(struct as_engine *engine,
         .simulated = engine->simulated,
         .compute = engine->compute,
         .source = source_of(engine),
+        .outside = {atomic_load(&engine->context_bytes), atomic_load(&engine->comm_bytes),
+                    atomic_load(&engine->other_bytes)},
         .complete = complete,
         .ended = oom        ? "oom"
                  : complete ? "exit"
@@ -322,12 +325,16 @@ void as_engine_identify(struct as_engine *engine)
         (int (*)(size_t *, size_t *))as_cuda_find("cudaMemGetInfo", NULL);
     char name[sizeof(engine->device)] = "";
     int device;
-    size_t left, total = 0;
+    size_t left = 0, total = 0;
+    struct as_ledger_totals segments;
 
     if (as_cuda_device_get(&device) || as_cuda_device_name(device, name, sizeof(name)))
         *name = '\0';
     if (!memory || memory(&left, &total))
-        total = 0;
+        total = left = 0;
+    as_ledger_totals(engine->segments, -1, &segments);
+    if (total - left > segments.live_bytes)
+        atomic_store(&engine->context_bytes, total - left - segments.live_bytes);
 
     pthread_mutex_lock(&engine->report_lock);
     memcpy(engine->device, name, sizeof(name));
@@ -366,6 +373,7 @@ static void at_exit(void)
 
     if (!engine || atomic_load(&left_alone) || !atomic_load(&engine->used))
         return;
+    as_engine_reconcile(engine);
     pthread_mutex_lock(&engine->report_lock);
     write_report(engine, true);
     if (engine->rank == 0 && engine->log_level >= AS_LOG_INFO) {
@@ -381,7 +389,29 @@ static void at_exit(void)
 
 // --- From the hooks
 
-void as_engine_segment(const void *address, size_t bytes, void *stream)
+static void raise_to(_Atomic uint64_t *highest, uint64_t value)
+{
+    uint64_t now = atomic_load(highest);
+
+    while (now < value && !atomic_compare_exchange_weak(highest, &now, value))
+        ;
+}
+
+static void name_segment(struct as_engine *engine, int device, const void *address,
+                         const void *caller)
+{
+    struct as_ledger_totals totals;
+    char name[AS_OBJECT_NAME];
+
+    if (!as_object_soname(caller, name) || !strstr(name, "nccl"))
+        return;
+    as_ledger_tag(engine->segments, device, address, ACTSWAP_COMM);
+    as_ledger_totals(engine->segments, -1, &totals);
+    raise_to(&engine->comm_bytes, totals.live_by_category[ACTSWAP_COMM]);
+}
+
+void as_engine_segment(const void *address, size_t bytes, void *stream,
+                       const void *caller)
 {
     const int saved_errno = errno;
     struct as_engine *engine = as_engine_get();
@@ -390,10 +420,11 @@ void as_engine_segment(const void *address, size_t bytes, void *stream)
     if (engine && address) {
         if (as_cuda_device_get(&device))
             device = 0;
-        as_engine_identify(engine);
-        as_engine_use(engine);
         as_ledger_add(engine->segments, device, address, bytes, AS_LEDGER_ALL_LIVE,
                       stream);
+        name_segment(engine, device, address, caller);
+        as_engine_identify(engine);
+        as_engine_use(engine);
         if (!atomic_load(&engine->events))
             as_ledger_add(engine->ledger, device, address, bytes, AS_LEDGER_ALL_LIVE,
                           stream);
@@ -401,7 +432,7 @@ void as_engine_segment(const void *address, size_t bytes, void *stream)
     errno = saved_errno;
 }
 
-void as_engine_physical(const void *handle, int device, size_t bytes)
+void as_engine_physical(const void *handle, int device, size_t bytes, const void *caller)
 {
     const int saved_errno = errno;
     struct as_engine *engine = as_engine_get();
@@ -410,8 +441,23 @@ void as_engine_physical(const void *handle, int device, size_t bytes)
         as_engine_use(engine);
         // Among what was taken a handle is as good a key as an address.
         as_ledger_add(engine->segments, device, handle, bytes, AS_LEDGER_ALL_LIVE, NULL);
+        name_segment(engine, device, handle, caller);
     }
     errno = saved_errno;
+}
+
+void as_engine_reconcile(struct as_engine *engine)
+{
+    struct as_ledger_totals tensors, segments;
+
+    if (!atomic_load(&engine->events))
+        return;
+    as_ledger_totals(engine->ledger, -1, &tensors);
+    as_ledger_totals(engine->segments, -1, &segments);
+    const uint64_t known =
+        tensors.reserved_bytes + segments.live_by_category[ACTSWAP_COMM];
+    if (segments.live_bytes > known)
+        raise_to(&engine->other_bytes, segments.live_bytes - known);
 }
 
 static uint64_t generation_of(struct as_ledger *ledger, const void *address)

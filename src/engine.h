@@ -43,6 +43,7 @@ struct as_engine {
     atomic_bool oom; // out of memory, and no step since
     const char *_Atomic framework;
     _Atomic uint64_t after_forward_bytes;
+    _Atomic uint64_t context_bytes, comm_bytes, other_bytes; // as in struct as_outside
 
     pthread_mutex_t step_lock; // the figures at the last step's end
     uint64_t out_bytes, in_bytes, released_bytes;
@@ -64,11 +65,13 @@ struct as_engine *as_engine_get(void);
 
 // --- From the hooks. errno is kept.
 
-// The driver gave memory on the current device; `stream` as in actswap_allocated().
-void as_engine_segment(const void *address, size_t bytes, void *stream);
+// The driver gave memory on the current device to the code at `caller`; `stream` as in
+// actswap_allocated().
+void as_engine_segment(const void *address, size_t bytes, void *stream,
+                       const void *caller);
 
 // The driver gave physical memory behind a handle, which a program maps where it likes.
-void as_engine_physical(const void *handle, int device, size_t bytes);
+void as_engine_physical(const void *handle, int device, size_t bytes, const void *caller);
 
 // A block (or handle) that is about to be freed: after the free its address may be another one's.
 struct as_freeing {
@@ -98,6 +101,10 @@ void as_engine_identify(struct as_engine *engine);
 
 // A warning for the report, and for the user when it is the first of its kind.
 void as_engine_warn(struct as_engine *engine, const char *sentence);
+
+// Compares what the driver gave with what the framework's allocator has, at a time when
+// neither changes.
+void as_engine_reconcile(struct as_engine *engine);
 
 // Rewrites the report at the end of a step, if it is time.
 void as_engine_write_sometimes(struct as_engine *engine);

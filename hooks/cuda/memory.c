@@ -27,10 +27,10 @@ typedef cudaError_t malloc_async_fn(void **address, size_t bytes, cudaStream_t s
 typedef cudaError_t free_async_fn(void *address, cudaStream_t stream);
 
 static cudaError_t told(bool outermost, cudaError_t result, void *const *address,
-                        size_t bytes, void *stream)
+                        size_t bytes, void *stream, const void *caller)
 {
     if (outermost && result == cudaSuccess)
-        as_engine_segment(*address, bytes, stream);
+        as_engine_segment(*address, bytes, stream, caller);
     else if (outermost && result == cudaErrorMemoryAllocation)
         as_engine_out_of_memory(bytes, 0, 0);
     return result;
@@ -45,7 +45,7 @@ AS_EXPORT cudaError_t cudaMalloc(void **address, size_t bytes)
     const bool outermost = as_hook_enter();
     const cudaError_t result = real(address, bytes);
     as_hook_leave();
-    return told(outermost, result, address, bytes, NULL);
+    return told(outermost, result, address, bytes, NULL, CALLER);
 }
 
 AS_EXPORT cudaError_t cudaFree(void *address)
@@ -73,7 +73,7 @@ static cudaError_t malloc_async(enum as_hook hook, const void *caller, void **ad
     const bool outermost = as_hook_enter();
     const cudaError_t result = real(address, bytes, stream);
     as_hook_leave();
-    return told(outermost, result, address, bytes, stream);
+    return told(outermost, result, address, bytes, stream, caller);
 }
 
 static cudaError_t free_async(enum as_hook hook, const void *caller, void *address,
@@ -138,7 +138,7 @@ AS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     const CUresult result = real(address, bytes);
     as_hook_leave();
     if (outermost && result == CUDA_SUCCESS)
-        as_engine_segment(pointer(*address), bytes, NULL);
+        as_engine_segment(pointer(*address), bytes, NULL, CALLER);
     return result;
 }
 
@@ -170,7 +170,7 @@ AS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t byte
     as_hook_leave();
     if (outermost && result == CUDA_SUCCESS &&
         properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-        as_engine_physical(pointer(*handle), properties->location.id, bytes);
+        as_engine_physical(pointer(*handle), properties->location.id, bytes, CALLER);
     return result;
 }
 

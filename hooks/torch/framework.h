@@ -12,12 +12,12 @@
 
 // Attributes and methods of tensors and storages, interned.
 #define AS_TORCH_NAMES(name)                                                             \
-    name(_cdata) name(_version) name(conj) name(data) name(data_ptr) name(detach)        \
-        name(device) name(dtype) name(get_device) name(grad_fn) name(is_cuda)            \
-            name(is_conj) name(is_leaf) name(is_neg) name(is_nested) name(is_quantized)  \
-                name(itemsize) name(layout) name(nbytes) name(output_nr)                 \
-                    name(requires_grad) name(set_) name(shape) name(storage_offset)      \
-                        name(stride) name(untyped_storage)
+    name(_base) name(_cdata) name(_version) name(conj) name(data) name(data_ptr)         \
+        name(detach) name(device) name(dtype) name(get_device) name(grad) name(grad_fn)  \
+            name(is_cuda) name(is_conj) name(is_leaf) name(is_neg) name(is_nested)       \
+                name(is_quantized) name(itemsize) name(layout) name(nbytes)              \
+                    name(output_nr) name(requires_grad) name(set_) name(shape)           \
+                        name(storage_offset) name(stride) name(untyped_storage)
 
 struct as_framework {
     PyObject *tensor; // the types torch.Tensor

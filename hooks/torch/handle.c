@@ -136,6 +136,33 @@ static const char *find_obstacle(const struct handle *handle, PyObject *tensor)
     return NULL;
 }
 
+// Views of a parameter are one, also where it lies in a flat buffer; other results of
+// differentiable work are activations. Of the rest, its age tells.
+static enum actswap_category role_of(const struct handle *handle, PyObject *tensor)
+{
+    if (!handle->node)
+        return ACTSWAP_UNKNOWN;
+    PyObject *base = PyObject_GetAttr(tensor, as_framework.name._base);
+    const bool of_parameter = base && (PyObject *)Py_TYPE(base) == as_framework.parameter;
+
+    Py_XDECREF(base);
+    PyErr_Clear();
+    return of_parameter ? ACTSWAP_PARAMETER : ACTSWAP_ACTIVATION;
+}
+
+// What the library is not asked about, such as what a block that is run again saves.
+static void name_in_place(PyObject *tensor)
+{
+    bool failed = false;
+    const int device =
+        (int)as_framework_call_number(tensor, as_framework.name.get_device, &failed);
+    const void *address =
+        as_framework_pointer(tensor, as_framework.name.data_ptr, &failed);
+
+    if (!failed && address)
+        library->tag(device, address, ACTSWAP_ACTIVATION);
+}
+
 // Fills in what the library is told, which holds a new reference to the storage.
 static bool describe(PyObject *tensor, const struct as_view *view,
                      struct actswap_saved *saved)
@@ -172,8 +199,10 @@ static bool hand_over(struct handle *handle, PyObject *tensor)
     if (!is_on_device(tensor) || !as_handle_attach())
         return false;
     const char *obstacle = find_obstacle(handle, tensor);
-    if (obstacle)
+    if (obstacle) {
         library->note(obstacle);
+        name_in_place(tensor);
+    }
     if (obstacle || !as_view_take(&handle->view, tensor))
         return false;
     if (!describe(tensor, &handle->view, &saved)) {
@@ -182,6 +211,7 @@ static bool hand_over(struct handle *handle, PyObject *tensor)
     }
 
     saved.version = (uint64_t)handle->version;
+    saved.category = role_of(handle, tensor);
     if (library->save(&saved, &handle->page) == 0) {
         handle->device = saved.device;
         return true;

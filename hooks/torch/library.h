@@ -12,6 +12,7 @@
 struct as_library {
     int (*abi_version)(void);
     const char *(*version)(void);
+    const char *(*category_name)(enum actswap_category category);
     int (*attach)(const struct actswap_verbs *verbs, void *context);
     void (*detach)(void);
     int (*save)(const struct actswap_saved *saved, struct actswap_page **page);
@@ -20,6 +21,10 @@ struct as_library {
     int (*block)(enum actswap_edge edge, uint64_t block, void *stream);
     int (*mark)(enum actswap_moment moment);
     int (*tag)(int device, const void *address, enum actswap_category category);
+    int (*suggest)(int device, const void *address, enum actswap_category category);
+    int (*held)(int device, const void *address);
+    void (*looked)(void);
+    uint64_t (*unnamed)(enum actswap_moment moment);
     int (*root)(int device, const void *address, size_t bytes, void *stream);
     int (*gradient)(int device, const void *address, size_t bytes, void *stream);
     void (*note)(const char *what);

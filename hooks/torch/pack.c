@@ -104,18 +104,104 @@ static bool locate(PyObject *tensor, int *device, void **address)
     return !failed && *address;
 }
 
-// tag(tensor, category) -> bool: the library knows the memory.
+typedef int name_fn(int device, const void *address, enum actswap_category category);
+
+// Sparse tensors and wrappers of others have no memory of their own, but parts that do. The
+// indices of a sparse gradient are the input's.
+static bool name_parts(PyObject *tensor, name_fn *name, enum actswap_category category)
+{
+    bool named = false;
+    int device;
+    void *address;
+    PyObject *parts = PyObject_CallMethod(as_framework.helpers, "parts", "O", tensor);
+
+    if (category == ACTSWAP_GRADIENT)
+        name = library.suggest;
+
+    for (Py_ssize_t i = 0; parts && i < PyList_Size(parts); i++)
+        if (locate(PyList_GetItem(parts, i), &device, &address))
+            named |= name(device, address, category) == 0;
+    Py_XDECREF(parts);
+    PyErr_Clear();
+    return named;
+}
+
+static bool name_tensor(PyObject *tensor, name_fn *name, enum actswap_category category)
+{
+    bool failed = false;
+    int device;
+    void *address;
+    if (!as_framework_true(tensor, as_framework.name.is_cuda, &failed) || failed)
+        return false;
+    if (locate(tensor, &device, &address))
+        return name(device, address, category) == 0;
+    return name_parts(tensor, name, category);
+}
+
+static int say_held(int device, const void *address, enum actswap_category category)
+{
+    (void)category;
+    return library.held(device, address);
+}
+
+static PyObject *name_list(PyObject *arguments, const char *format, name_fn *name)
+{
+    PyObject *list;
+    int category = ACTSWAP_UNKNOWN;
+    if (!PyArg_ParseTuple(arguments, format, &PyList_Type, &list, &category))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++)
+        name_tensor(PyList_GetItem(list, i), name, (enum actswap_category)category);
+    Py_RETURN_NONE;
+}
+
+// tag(tensors, category), suggest(tensors, category), held(tensors): lists of tensors.
 static PyObject *module_tag(PyObject *module, PyObject *arguments)
 {
-    PyObject *tensor;
-    int category, device;
-    void *address;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "Oi:tag", &tensor, &category))
+    return name_list(arguments, "O!i:tag", library.tag);
+}
+
+static PyObject *module_suggest(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    return name_list(arguments, "O!i:suggest", library.suggest);
+}
+
+static PyObject *module_held(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    return name_list(arguments, "O!:held", say_held);
+}
+
+static PyObject *module_looked(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    library.looked();
+    Py_RETURN_NONE;
+}
+
+// unnamed(moment) -> bytes made after it that have no name.
+static PyObject *module_unnamed(PyObject *module, PyObject *moment)
+{
+    const long value = PyLong_AsLong(moment);
+    (void)module;
+    if (value == -1 && PyErr_Occurred())
         return NULL;
-    return PyBool_FromLong(
-        locate(tensor, &device, &address) &&
-        library.tag(device, address, (enum actswap_category)category) == 0);
+    return PyLong_FromUnsignedLongLong(library.unnamed((enum actswap_moment)value));
+}
+
+// see_gradient(parameter) -> None: its gradient has been accumulated. Never raises.
+static PyObject *module_see_gradient(PyObject *module, PyObject *parameter)
+{
+    PyObject *gradient = PyObject_GetAttr(parameter, as_framework.name.grad);
+    (void)module;
+    if (gradient && gradient != Py_None)
+        name_tensor(gradient, library.tag, ACTSWAP_GRADIENT);
+    Py_XDECREF(gradient);
+    PyErr_Clear();
+    Py_RETURN_NONE;
 }
 
 typedef int bits_fn(int device, const void *address, size_t bytes, void *stream);
@@ -163,21 +249,30 @@ static PyObject *module_note(PyObject *module, PyObject *text)
 // stats() -> dict of struct actswap_stats.
 static PyObject *module_stats(PyObject *module, PyObject *unused)
 {
+    PyObject *categories = PyDict_New();
     struct actswap_stats stats = {.size = sizeof(stats)};
     (void)module;
     (void)unused;
     library.stats(&stats);
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "live_bytes",
-                         (unsigned long long)stats.live_bytes, "peak_bytes",
-                         (unsigned long long)stats.peak_bytes, "reserved_bytes",
-                         (unsigned long long)stats.reserved_bytes, "after_forward_bytes",
-                         (unsigned long long)stats.after_forward_bytes, "out_bytes",
-                         (unsigned long long)stats.out_bytes, "in_bytes",
-                         (unsigned long long)stats.in_bytes, "released_bytes",
-                         (unsigned long long)stats.released_bytes, "pinned_bytes",
-                         (unsigned long long)stats.pinned_bytes, "steps",
-                         (unsigned long long)stats.steps, "pages",
-                         (unsigned long long)stats.pages);
+    for (int i = 0; categories && i < ACTSWAP_CATEGORIES; i++) {
+        PyObject *bytes = PyLong_FromUnsignedLongLong(stats.live_by_category[i]);
+        const char *name = library.category_name((enum actswap_category)i);
+
+        if (!bytes || PyDict_SetItemString(categories, name, bytes))
+            PyErr_Clear();
+        Py_XDECREF(bytes);
+    }
+    return Py_BuildValue(
+        "{s:N,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "live_by_category", categories,
+        "live_bytes", (unsigned long long)stats.live_bytes, "peak_bytes",
+        (unsigned long long)stats.peak_bytes, "reserved_bytes",
+        (unsigned long long)stats.reserved_bytes, "after_forward_bytes",
+        (unsigned long long)stats.after_forward_bytes, "out_bytes",
+        (unsigned long long)stats.out_bytes, "in_bytes",
+        (unsigned long long)stats.in_bytes, "released_bytes",
+        (unsigned long long)stats.released_bytes, "pinned_bytes",
+        (unsigned long long)stats.pinned_bytes, "steps", (unsigned long long)stats.steps,
+        "pages", (unsigned long long)stats.pages);
 }
 
 static PyObject *call_pack(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -218,6 +313,11 @@ static PyMethodDef methods[] = {
     {"block", module_block, METH_VARARGS, NULL},
     {"mark", module_mark, METH_O, NULL},
     {"tag", module_tag, METH_VARARGS, NULL},
+    {"suggest", module_suggest, METH_VARARGS, NULL},
+    {"held", module_held, METH_VARARGS, NULL},
+    {"looked", module_looked, METH_NOARGS, NULL},
+    {"unnamed", module_unnamed, METH_O, NULL},
+    {"see_gradient", module_see_gradient, METH_O, NULL},
     {"root", module_root, METH_O, NULL},
     {"gradient", module_gradient, METH_O, NULL},
     {"note", module_note, METH_O, NULL},
@@ -239,9 +339,12 @@ static const struct {
     {"BACKWARD_END", ACTSWAP_BACKWARD_END},
     {"OPTIMIZER", ACTSWAP_OPTIMIZER},
     {"STEP", ACTSWAP_STEP},
+    {"AGAIN", ACTSWAP_AGAIN},
+    {"AGAIN_END", ACTSWAP_AGAIN_END},
     {"PARAMETER", ACTSWAP_PARAMETER},
     {"GRADIENT", ACTSWAP_GRADIENT},
     {"OPTIMIZER_STATE", ACTSWAP_OPTIMIZER_STATE},
+    {"INPUT", ACTSWAP_INPUT},
 };
 
 PyMODINIT_FUNC PyInit__pack(void);

@@ -80,6 +80,25 @@ int actswap_attach(const struct actswap_verbs *verbs, void *context);
 // still to be read from the device (losses) is read here, which takes a second at most.
 void actswap_detach(void);
 
+// --- What memory holds
+
+enum actswap_category {
+    ACTSWAP_UNKNOWN,
+    ACTSWAP_PARAMETER, // also what else a model keeps, such as buffers and copies of it
+    ACTSWAP_GRADIENT, // of parameters; what else a backward makes is temporary
+    ACTSWAP_OPTIMIZER_STATE,
+    ACTSWAP_ACTIVATION, // made by a forward, kept for its backward or by the script
+    ACTSWAP_INPUT, // older than the forward that uses it
+    ACTSWAP_TEMPORARY, // freed by the phase that made it
+    ACTSWAP_WORKSPACE, // kept by a library of the framework's, in no tensor of the script
+    ACTSWAP_CACHED, // kept by the framework's allocator
+    ACTSWAP_CONTEXT, // the driver's own
+    ACTSWAP_COMM, // of libraries that talk to other devices
+    ACTSWAP_CATEGORIES,
+};
+
+const char *actswap_category_name(enum actswap_category category);
+
 // --- Saved tensors
 
 struct actswap_page;
@@ -115,6 +134,7 @@ struct actswap_saved {
     uint64_t version; // changes when the storage is written in place
     void *stream; // the stream that the saving code runs on
     void *ref; // keeps the storage alive
+    enum actswap_category category; // if the framework knows it, else ACTSWAP_UNKNOWN
 };
 
 // Puts a saved storage under the library's care.
@@ -178,28 +198,30 @@ enum actswap_moment {
     ACTSWAP_BACKWARD_END,
     ACTSWAP_OPTIMIZER, // the optimizer's update begins
     ACTSWAP_STEP, // the update is done: a step is over
+    ACTSWAP_AGAIN, // inside a backward, a part of the forward is run again
+    ACTSWAP_AGAIN_END,
 };
 
 int actswap_mark(enum actswap_moment moment);
 
 // --- What only the framework knows
 
-enum actswap_category {
-    ACTSWAP_UNKNOWN,
-    ACTSWAP_PARAMETER,
-    ACTSWAP_GRADIENT,
-    ACTSWAP_OPTIMIZER_STATE,
-    ACTSWAP_ACTIVATION,
-    ACTSWAP_INPUT,
-    ACTSWAP_CATEGORIES,
-};
-
-const char *actswap_category_name(enum actswap_category category);
-
 // Names what a live allocation holds, until it is freed. The address may point anywhere
-// into it. -ENOENT: no such allocation. What a forward makes and saves is named by
-// actswap_save() itself; what is older than the forward is not.
+// into it. -ENOENT: no such allocation. An activation or input never replaces another
+// name. What is saved for backward is named by actswap_save() itself: an activation, or
+// input if it is older than the forward.
 int actswap_tag(int device, const void *address, enum actswap_category category);
+
+// The same, unless it has a name.
+int actswap_suggest(int device, const void *address, enum actswap_category category);
+
+// Says that a tensor of the script holds the allocation. actswap_looked() says that all
+// that are alive were looked at: what nobody was said to hold is then a library's own.
+int actswap_held(int device, const void *address);
+void actswap_looked(void);
+
+// Bytes alive without a name that were made after `moment` (ACTSWAP_STEP: between steps).
+uint64_t actswap_unnamed(enum actswap_moment moment);
 
 // Hands over the root of a backward (a loss), at most 16 bytes of device memory. Its
 // bits are copied in the order of `stream` and end up in the report.
@@ -231,6 +253,7 @@ struct actswap_stats {
     uint64_t pinned_bytes; // host memory held by the library
     uint64_t steps;
     uint64_t pages; // alive now
+    uint64_t live_by_category[16]; // of live_bytes, by enum actswap_category
 };
 
 // Fills in the fields that fit stats->size. Device 0 or the sum where that makes sense.

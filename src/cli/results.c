@@ -3,6 +3,7 @@
 
 #include "cli/document.h"
 #include "cli/field.h"
+#include "cli/report/category.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -92,6 +93,8 @@ static void take_categories(struct as_result *result, json_t *list)
     {
         if (result->category_count == AS_RESULT_CATEGORIES)
             return;
+        if (!as_category_is_tensors(text_at(item, "category")))
+            continue; // beside the peak, not in it
         struct as_result_category *const category =
             &result->categories[result->category_count++];
         (void)snprintf(category->name, sizeof(category->name), "%s",

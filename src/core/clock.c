@@ -22,12 +22,24 @@ uint64_t as_clock_unix_ns(void)
     return read_clock(CLOCK_REALTIME);
 }
 
+// The first answer of all threads' first ones stays.
+static uint64_t keep_first(_Atomic uint64_t *first, uint64_t now)
+{
+    uint64_t value = 0;
+
+    return atomic_compare_exchange_strong(first, &value, now) ? now : value;
+}
+
+uint64_t as_clock_started_ns(void)
+{
+    static _Atomic uint64_t started;
+
+    return keep_first(&started, as_clock_ns());
+}
+
 uint64_t as_clock_started_unix_ns(void)
 {
     static _Atomic uint64_t started;
-    uint64_t value = 0;
 
-    if (atomic_compare_exchange_strong(&started, &value, as_clock_unix_ns()))
-        value = atomic_load(&started);
-    return value;
+    return keep_first(&started, as_clock_unix_ns());
 }

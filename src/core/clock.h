@@ -12,6 +12,9 @@ uint64_t as_clock_ns(void);
 // Since 1970; for people.
 uint64_t as_clock_unix_ns(void);
 
+// as_clock_ns() when this process first asked: what a report's times count from.
+uint64_t as_clock_started_ns(void);
+
 // Since 1970, when this process first asked: it stays the same from then on.
 uint64_t as_clock_started_unix_ns(void);
 

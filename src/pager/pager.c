@@ -277,16 +277,25 @@ static void let_go_outside(struct as_pager *pager)
     retry_shared(pager);
 }
 
+// `off` wants to know what holds the memory, too.
+static void name_by_use(struct as_pager *pager, const struct actswap_saved *saved,
+                        enum actswap_reason reason)
+{
+    enum actswap_category category = saved->category;
+    if (!category && reason == ACTSWAP_KEPT_OLD)
+        category = ACTSWAP_INPUT;
+    else if (!category && reason != ACTSWAP_KEPT_DETACHED)
+        category = ACTSWAP_ACTIVATION;
+    if (category && reason != ACTSWAP_KEPT_UNKNOWN)
+        as_ledger_tag(pager->ledger, saved->device, saved->address, category);
+}
+
 static enum actswap_reason admit(struct as_pager *pager, struct request *request,
                                  struct as_admission *admission,
                                  struct actswap_page **out)
 {
     enum actswap_reason reason = as_admission_allowed(admission);
-    bool live = reason != ACTSWAP_KEPT_DETACHED && reason != ACTSWAP_KEPT_UNKNOWN &&
-                reason != ACTSWAP_KEPT_OLD;
-    if (live) // `off` wants to know what holds the memory, too
-        as_ledger_tag(pager->ledger, request->saved->device, request->saved->address,
-                      ACTSWAP_ACTIVATION);
+    name_by_use(pager, request->saved, reason);
     if (reason || join(pager, request, out))
         return reason;
     reason = as_admission_worth(admission);
@@ -489,6 +498,9 @@ void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
         break;
     case ACTSWAP_STEP:
         give_back_spare(pager);
+        break;
+    case ACTSWAP_AGAIN:
+    case ACTSWAP_AGAIN_END:
         break;
     }
     as_evict_finish(pager);

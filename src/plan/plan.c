@@ -122,6 +122,9 @@ void as_plan_mark(struct as_plan *plan, enum actswap_moment moment)
     case ACTSWAP_STEP:
         plan->backward = false;
         break;
+    case ACTSWAP_AGAIN:
+    case ACTSWAP_AGAIN_END:
+        break;
     }
     pthread_mutex_unlock(&plan->lock);
 }

@@ -14,6 +14,7 @@
 #include "core/settings.h"
 #include "pager/pager.h"
 #include "report/json.h"
+#include "report/memory.h"
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/steps.h"
@@ -128,6 +129,13 @@ static void put_digest(struct as_json *json, const struct as_step *step)
     {                                                                                    \
         as_json_number(json, NULL, step->name);                                          \
     }
+static void put_end_ns(struct as_json *json, const struct as_step *step)
+{
+    const uint64_t start_ns = as_clock_started_ns();
+
+    as_json_number(json, NULL, step->end_ns > start_ns ? step->end_ns - start_ns : 0);
+}
+
 FIGURE(peak_bytes)
 FIGURE(peak_reserved_bytes)
 FIGURE(after_forward_bytes)
@@ -145,9 +153,41 @@ static const struct {
     {"out_bytes", put_out_bytes},
     {"in_bytes", put_in_bytes},
     {"released_bytes", put_released_bytes},
+    {"end_ns", put_end_ns},
     {"loss_bits", put_losses},
     {"gradient_digest", put_digest},
 };
+
+// The kept ones, in order.
+static bool next_step(struct as_steps *steps, uint64_t omitted, uint64_t *number,
+                      struct as_step *step)
+{
+    const uint64_t count = as_steps_count(steps);
+
+    while (*number < count) {
+        if (*number == AS_STEPS_FIRST)
+            *number += omitted;
+        if (as_steps_read(steps, (*number)++, step))
+            return true;
+    }
+    return false;
+}
+
+static void write_column(struct as_json *json, struct as_steps *steps, uint64_t omitted,
+                         int category)
+{
+    struct as_step step;
+    bool any = false;
+
+    for (uint64_t number = 0; !any && next_step(steps, omitted, &number, &step);)
+        any = step.end_by_category[category];
+    if (!any)
+        return;
+    as_json_open(json, actswap_category_name((enum actswap_category)category), '[');
+    for (uint64_t number = 0; next_step(steps, omitted, &number, &step);)
+        as_json_number(json, NULL, step.end_by_category[category]);
+    as_json_close(json, ']');
+}
 
 static void write_steps(struct as_json *json, struct as_steps *steps)
 {
@@ -163,61 +203,19 @@ static void write_steps(struct as_json *json, struct as_steps *steps)
     as_json_number(json, "omitted_count", omitted);
     for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
         as_json_open(json, columns[i].name, '[');
-        for (uint64_t number = 0; number < count; number++) {
-            if (number == AS_STEPS_FIRST)
-                number += omitted;
-            if (as_steps_read(steps, number, &step))
-                columns[i].put(json, &step);
-        }
+        for (uint64_t number = 0; next_step(steps, omitted, &number, &step);)
+            columns[i].put(json, &step);
         as_json_close(json, ']');
     }
+    as_json_open(json, "end_by_category", '{');
+    for (int i = 0; i < ACTSWAP_CATEGORIES; i++)
+        write_column(json, steps, omitted, i);
+    as_json_close(json, '}');
     as_json_text(json, "digest_kind", "xxh64");
     as_json_close(json, '}');
 }
 
 // --- The rest
-
-static const char *source_name(const struct as_facts *facts,
-                               enum actswap_category category)
-{
-    if (facts->source == AS_SOURCE_NONE || category == ACTSWAP_UNKNOWN)
-        return "none";
-    return "adapter"; // every name comes from the framework, for now
-}
-
-static void write_peak(struct as_json *json, const struct as_facts *facts)
-{
-    static const char *const sources[] = {
-        [AS_SOURCE_NONE] = "none",
-        [AS_SOURCE_ALLOCATOR] = "allocator",
-        [AS_SOURCE_DRIVER] = "driver",
-    };
-    struct as_ledger_totals totals, segments;
-
-    as_ledger_totals(facts->ledger, -1, &totals);
-    as_ledger_totals(facts->segments, -1, &segments);
-    as_json_open(json, "peak", '{');
-    as_json_text(json, "source", sources[facts->source]);
-    as_json_number(json, "bytes", totals.peak_bytes);
-    as_json_number(json, "reserved_bytes", totals.peak_reserved_bytes);
-    as_json_number(json, "driver_bytes", segments.peak_bytes);
-    as_json_number(json, "step", totals.peak_step);
-    as_json_text(json, "phase", as_phase_name((enum as_phase)totals.peak_phase));
-    as_json_open(json, "by_category", '[');
-    for (int i = 0; i < ACTSWAP_CATEGORIES; i++) {
-        const enum actswap_category category = (enum actswap_category)i;
-
-        if (!totals.peak_by_category[i])
-            continue;
-        as_json_open(json, NULL, '{');
-        as_json_text(json, "category", actswap_category_name(category));
-        as_json_number(json, "bytes", totals.peak_by_category[i]);
-        as_json_text(json, "source", source_name(facts, category));
-        as_json_close(json, '}');
-    }
-    as_json_close(json, ']');
-    as_json_close(json, '}');
-}
 
 static void write_moves(struct as_json *json, const struct as_facts *facts)
 {
@@ -291,10 +289,12 @@ static int write_all(int fd, const struct as_facts *facts)
     write_run(&json, facts);
     write_device(&json, facts);
     write_steps(&json, facts->steps);
-    write_peak(&json, facts);
+    as_report_peak(&json, facts);
+    as_report_timeline(&json, facts);
     write_moves(&json, facts);
     write_kept(&json, facts->pager);
     write_notes(&json, facts->notes);
+    as_report_advices(&json, facts);
     write_warnings(&json, facts->warnings);
     as_json_close(&json, '}');
     return as_json_finish(&json);

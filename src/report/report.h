@@ -3,7 +3,8 @@
 #define AS_REPORT_REPORT_H
 
 // What a run has to tell, as a file (schema actswap.report/1, docs/report.md) and as a
-// few lines for people. No allocation.
+// few lines for people. No allocation but for the timeline, which is left out when there is
+// no memory.
 //
 // Thread-safety: every function may be called from any thread with facts of its own.
 
@@ -24,6 +25,13 @@ enum as_source {
     AS_SOURCE_DRIVER, // cudaMalloc and kin alone
 };
 
+// What the driver gave to others than the framework's allocator.
+struct as_outside {
+    uint64_t context_bytes; // of the driver itself, when the device was first asked
+    uint64_t comm_bytes; // highest
+    uint64_t other_bytes; // highest when a step ended, comm left out
+};
+
 struct as_facts {
     const struct as_settings *settings;
     struct as_ledger *ledger; // tensors
@@ -42,6 +50,7 @@ struct as_facts {
     bool simulated;
     const char *compute; // of the simulated device
     enum as_source source;
+    struct as_outside outside;
 
     bool complete;
     const char *ended; // "exit", "oom", "running"

@@ -17,6 +17,18 @@
 
 #include <actswap/actswap.h>
 
+enum as_phase {
+    AS_PHASE_OTHER,
+    AS_PHASE_FORWARD,
+    AS_PHASE_BACKWARD,
+    AS_PHASE_OPTIMIZER,
+    AS_PHASE_RECOMPUTE, // a forward inside of a backward
+    AS_PHASES,
+};
+
+// As the report has it: what is recomputed belongs to its backward.
+const char *as_phase_name(enum as_phase phase);
+
 struct as_ledger;
 
 struct as_ledger *as_ledger_create(void);
@@ -63,22 +75,42 @@ uint64_t as_ledger_now(const struct as_ledger *ledger);
 size_t as_ledger_streams(struct as_ledger *ledger, int device, uint64_t generation,
                          void *streams[], size_t count);
 
-// 0 or -ENOENT. Device -1 as above. A block that was alive at the peak changes its
-// category there as well.
-// An activation is told by its use, so that it never replaces another name.
+// 0 or -ENOENT. Device -1 as above. A block that was alive at the peak, or at samples of
+// the timeline, changes its category there as well. An activation or input is told by its
+// use, so that it never replaces another name that was given.
 int as_ledger_tag(struct as_ledger *ledger, int device, const void *address,
                   enum actswap_category category);
+
+// The same for a block that has no name at all.
+int as_ledger_suggest(struct as_ledger *ledger, int device, const void *address,
+                      enum actswap_category category);
+
+// A tensor of the script holds the block: no library made it for itself. as_ledger_looked
+// says that all that are alive now were looked at.
+int as_ledger_held(struct as_ledger *ledger, int device, const void *address);
+void as_ledger_looked(struct as_ledger *ledger);
+
+// Names by lifetime what is alive and has no name when a phase ends: what outlives the
+// forward that made it is an activation, the backward a gradient, the update optimizer
+// state; what a script made between them and holds is input. If no tensor of the script
+// holds it, it is a library's own workspace. What is freed in the phase that made it is
+// temporary: that needs no call. Such names are inferred and give way to any other.
+void as_ledger_settle(struct as_ledger *ledger, enum actswap_moment moment);
 
 // Says that the block is about to be let go by us: its free event, if it comes, counts
 // as released. -ENOENT when it is gone already or its generation differs.
 int as_ledger_expect_free(struct as_ledger *ledger, int device, const void *address,
                           uint64_t generation);
 
+// Bytes alive without a name that were made in this phase.
+uint64_t as_ledger_unnamed(struct as_ledger *ledger, enum as_phase phase);
+
 struct as_ledger_totals {
     uint64_t live_bytes, peak_bytes;
     uint64_t reserved_bytes, peak_reserved_bytes;
     uint64_t step_peak_bytes, step_peak_reserved_bytes;
     uint64_t released_bytes;
+    uint64_t reserved_at_peak_bytes; // when peak_bytes was reached
     uint64_t allocations, frees, untracked; // untracked: no host memory to note them
     uint64_t peak_step;
     int peak_phase; // enum as_phase
@@ -90,18 +122,30 @@ struct as_ledger_totals {
 void as_ledger_totals(struct as_ledger *ledger, int device,
                       struct as_ledger_totals *totals);
 
-// Starts a new step: step peaks begin at what is live now.
-void as_ledger_step(struct as_ledger *ledger);
-
-enum as_phase {
-    AS_PHASE_OTHER,
-    AS_PHASE_FORWARD,
-    AS_PHASE_BACKWARD,
-    AS_PHASE_OPTIMIZER,
-    AS_PHASES,
+// What one category holds. `inferred_bytes` of it got their name by lifetime.
+struct as_share {
+    uint64_t bytes, inferred_bytes, count;
 };
 
-const char *as_phase_name(enum as_phase phase);
+// The highest moment. Of several devices each one's own, summed; `device` and `t_ns` are
+// of the highest.
+struct as_peak {
+    int device; // -1: nothing was ever allocated
+    uint64_t t_ns; // as_clock_ns()
+    struct as_share before[ACTSWAP_CATEGORIES]; // when its step began
+    struct as_share at[ACTSWAP_CATEGORIES];
+    struct as_share after[ACTSWAP_CATEGORIES]; // when its step ended, or now
+};
+
+void as_ledger_peak(struct as_ledger *ledger, struct as_peak *peak);
+
+// A copy of one device's timeline; its count is 0 when there is none.
+struct as_timeline;
+void as_ledger_timeline(struct as_ledger *ledger, int device,
+                        struct as_timeline *timeline);
+
+// Starts a new step: step peaks begin at what is live now.
+void as_ledger_step(struct as_ledger *ledger);
 
 // Where the run is from now on: what a new peak is labelled with.
 void as_ledger_place(struct as_ledger *ledger, uint64_t step, enum as_phase phase);

@@ -33,6 +33,11 @@ AS_EXPORT const char *actswap_category_name(enum actswap_category category)
         [ACTSWAP_OPTIMIZER_STATE] = "optimizer_state",
         [ACTSWAP_ACTIVATION] = "activation",
         [ACTSWAP_INPUT] = "input",
+        [ACTSWAP_TEMPORARY] = "temporary",
+        [ACTSWAP_WORKSPACE] = "workspace",
+        [ACTSWAP_CACHED] = "cached",
+        [ACTSWAP_CONTEXT] = "context",
+        [ACTSWAP_COMM] = "comm",
     };
 
     return (unsigned)category < ACTSWAP_CATEGORIES ? names[category] : "unknown";

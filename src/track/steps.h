@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <actswap/actswap.h>
+
 enum { AS_STEPS_FIRST = 1000, AS_STEPS_LAST = 1000, AS_ROOTS = 16, AS_ROOT_BYTES = 16 };
 
 // The bits of a loss; bytes 0: asked for, but not read.
@@ -23,6 +25,8 @@ struct as_step {
     uint64_t peak_bytes, peak_reserved_bytes;
     uint64_t after_forward_bytes;
     uint64_t out_bytes, in_bytes, released_bytes;
+    uint64_t end_ns; // as_clock_ns()
+    uint64_t end_by_category[ACTSWAP_CATEGORIES]; // what was alive then
     uint64_t gradient_digest;
     bool has_digest;
     unsigned root_count; // may exceed AS_ROOTS: those beyond have no bits here

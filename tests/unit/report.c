@@ -132,8 +132,14 @@ Test(report, has_a_column_a_figure_and_a_list_of_losses_a_step)
     for (int i = 0; i < 2; i++)
         as_steps_expect_root(facts.steps, &step);
     as_steps_root(facts.steps, 0, 0, "\x00\x00\x80\x3f", 4);
-    as_steps_end(facts.steps,
-                 &(struct as_step){1, 2, 3, 4, 5, 6, 0xabc, true, 0, {{{0}, 0}}});
+    as_steps_end(facts.steps, &(struct as_step){.peak_bytes = 1,
+                                                .peak_reserved_bytes = 2,
+                                                .after_forward_bytes = 3,
+                                                .out_bytes = 4,
+                                                .in_bytes = 5,
+                                                .released_bytes = 6,
+                                                .gradient_digest = 0xabc,
+                                                .has_digest = true});
     as_steps_end(facts.steps, &(struct as_step){.peak_bytes = 7});
 
     json_t *root = written();

@@ -180,7 +180,7 @@ Test(ledger, a_name_given_after_the_peak_counts_there_too)
     cr_assert_eq(as_ledger_tag(ledger, 0, at(0x1080), ACTSWAP_PARAMETER), 0);
     cr_assert_eq(as_ledger_tag(ledger, 0, at(0x3000), ACTSWAP_GRADIENT), 0);
     cr_expect_eq(totals().peak_by_category[ACTSWAP_PARAMETER], 512);
-    cr_expect_eq(totals().peak_by_category[ACTSWAP_UNKNOWN], 1024);
+    cr_expect_eq(totals().peak_by_category[ACTSWAP_TEMPORARY], 1024);
     cr_expect_eq(totals().peak_by_category[ACTSWAP_GRADIENT], 0);
     cr_expect_eq(totals().live_by_category[ACTSWAP_GRADIENT], 256);
 

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List
 from . import _pack, messages
 from .blocks import Blocks
 from .hooks import SavedTensorHooks
+from .names import Names
 
 
 class _Thread(threading.local):
@@ -44,10 +45,10 @@ class Adapter:
         self._thread = _Thread()
         self._roots: Dict[int, Any] = {}
         self._forward_open = False
-        self._tagged_state: Any = weakref.WeakKeyDictionary()
         self._digest = os.environ.get("ACTSWAP_DIGEST", "") not in ("", "0", "off")
         self._hooks = SavedTensorHooks(torch, _pack)
         self._blocks = Blocks(torch, _pack, self._hooks.on_top)
+        self._names = Names(torch, _pack)
 
     def install(self) -> None:
         torch = self.torch
@@ -59,6 +60,10 @@ class Adapter:
             "saved_tensors",
             lambda inherited: property(self._hooks.saved_tensors(inherited.__get__)),
         )
+        again = getattr(torch.utils.checkpoint, "_recomputation_hook", None)
+        if again is not None:
+            self._patch(again, "__enter__", self._marking(_pack.AGAIN))
+            self._patch(again, "__exit__", self._marking(_pack.AGAIN_END))
         for owner in (torch.autograd, torch.autograd.graph):
             self._patch(owner, "_engine_run_backward", self._wrap_backward)
         modules = sys.modules["torch.nn.modules.module"]
@@ -71,6 +76,7 @@ class Adapter:
             self._undo.append(handle.remove)
         self._patch(modules, "_has_any_global_hook", self._count_others)
         self._undo.append(self._blocks.undo)
+        self._undo.append(self._names.undo)
         self._hooks.push()
         atexit.register(_pack.detach)
 
@@ -101,6 +107,20 @@ class Adapter:
 
         return has_any
 
+    def _marking(self, moment: int) -> Callable:
+        """A context manager's method that says the moment when it is called."""
+
+        def wrap(original: Callable) -> Callable:
+            @functools.wraps(original)
+            def call(*args: Any) -> Any:
+                if self.on and self.torch.cuda.is_initialized():
+                    _pack.mark(moment)
+                return original(*args)
+
+            return call
+
+        return wrap
+
     def fail(self, error: Exception) -> None:
         """Says so once and goes away. Tensors that are packed already stay usable."""
         self.on = False
@@ -123,10 +143,10 @@ class Adapter:
     def _before_forward(self, module: Any, args: Any) -> None:
         if self.torch.compiler.is_compiling() or self._thread.root is not None:
             return
-        self._enter_root(module)
+        self._enter_root(module, args)
 
     @guarded
-    def _enter_root(self, module: Any) -> None:
+    def _enter_root(self, module: Any, args: Any) -> None:
         torch = self.torch
         if (
             not torch.is_grad_enabled()
@@ -137,6 +157,7 @@ class Adapter:
             return
         self._hooks.push()
         self._adopt(module)
+        self._names.see_inputs(args)
         if not self._forward_open:
             self._forward_open = True
             _pack.mark(_pack.FORWARD)
@@ -158,9 +179,7 @@ class Adapter:
             return
         roots[key] = weakref.ref(root, lambda _: roots.pop(key, None))
         self._blocks.adopt(root)
-        for tensors in (root.parameters(), root.buffers()):
-            for tensor in tensors:
-                _pack.tag(tensor, _pack.PARAMETER)
+        self._names.adopt(root)
 
     # --- Backward
 
@@ -191,11 +210,13 @@ class Adapter:
         for root in outputs:
             if isinstance(root, self.torch.Tensor) and root.numel() == 1:
                 _pack.root(root)
+        self._names.end_phase(_pack.FORWARD)
         _pack.mark(_pack.BACKWARD)
 
     @guarded
     def _after_backward(self) -> None:
         self._forward_open = False
+        self._names.end_phase(_pack.BACKWARD)
         _pack.mark(_pack.BACKWARD_END)
 
     # --- Optimizer
@@ -204,36 +225,26 @@ class Adapter:
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self.torch.cuda.is_initialized():
             return
+        self._names.see_gradients(optimizer)
+        if self._digest:
+            self._digest_gradients(optimizer)
+        _pack.mark(_pack.OPTIMIZER)
+
+    def _digest_gradients(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 gradient = parameter.grad
-                if gradient is not None:
-                    self._see_gradient(gradient)
-        _pack.mark(_pack.OPTIMIZER)
-
-    def _see_gradient(self, gradient: Any) -> None:
-        _pack.tag(gradient, _pack.GRADIENT)
-        if self._digest and gradient.layout is self.torch.strided:
-            _pack.gradient(gradient.contiguous())
+                if gradient is not None and gradient.layout is self.torch.strided:
+                    _pack.gradient(gradient.contiguous())
 
     @guarded
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self.torch.cuda.is_initialized():
             return
-        state = optimizer.state
-        if self._tagged_state.get(optimizer) != len(state):
-            self._tagged_state[optimizer] = len(state)
-            self._tag_state(state)
+        self._names.see_state(optimizer)
+        self._names.end_step()
         self._forward_open = False
         _pack.mark(_pack.STEP)
-
-    def _tag_state(self, state: Any) -> None:
-        for parameter, values in state.items():
-            if isinstance(parameter, self.torch.Tensor):
-                _pack.tag(parameter, _pack.PARAMETER)
-            for value in values.values() if isinstance(values, dict) else ():
-                if isinstance(value, self.torch.Tensor):
-                    _pack.tag(value, _pack.OPTIMIZER_STATE)
 
 
 def start(torch: Any) -> Adapter:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow paths of the C side: PyTorch's words for errors, memory on another stream."""
+"""Slow paths of the C side: PyTorch's words for errors, memory on another stream, tensors
+made of others."""
 
 from __future__ import annotations
 
 import re
 import sys
 import threading
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 
 def _torch() -> Any:
@@ -82,3 +83,28 @@ def allocate_on(device: int, bytes: int, stream: int) -> Any:
     torch = _torch()
     with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
         return torch.UntypedStorage(bytes, device=torch.device("cuda", device))
+
+
+def parts(tensor: Any) -> List[Any]:
+    """What a tensor without memory of its own is made of: sparse ones and wrappers."""
+    torch = _torch()
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is not None:
+        inner = [getattr(tensor, name) for name in flatten()[0]]
+    elif tensor.layout is torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    else:
+        names = ("crow_indices", "ccol_indices", "row_indices", "col_indices", "values")
+        return [t for name in names if (t := _part(tensor, name)) is not None]
+    return [p for t in inner for p in (parts(t) if _is_wrapper(t) else [t])]
+
+
+def _part(tensor: Any, name: str) -> Any:
+    try:
+        return getattr(tensor, name)()
+    except Exception:  # of another layout
+        return None
+
+
+def _is_wrapper(tensor: Any) -> bool:
+    return hasattr(tensor, "__tensor_flatten__")

@@ -16,6 +16,7 @@ const struct as_category as_categories[] = {
     {"context", "what CUDA and its libraries keep for themselves, such as work spaces",
      true},
     {"unknown", "tensors that nothing told about", true},
+    {"workspace", "kept by a library of the framework's, such as cuBLAS", true},
     {"cached", "reserved by the framework's allocator and not in use", false},
     {"comm", "buffers of the communication library (NCCL)", false},
     {"other", "taken from the driver past the framework's allocator", false},

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a block holds: said by the framework, told by its use, or by how long it lived.
+#include <errno.h>
+
+#include "track/books.h"
+
+static void move(struct as_share shares[], const struct as_node *node,
+                 enum actswap_category category, bool inferred)
+{
+    struct as_share *from = &shares[node->category], *to = &shares[category];
+
+    from->bytes -= node->bytes;
+    from->inferred_bytes -= node->inferred ? node->bytes : 0;
+    from->count--;
+    to->bytes += node->bytes;
+    to->inferred_bytes += inferred ? node->bytes : 0;
+    to->count++;
+}
+
+void as_books_rename(struct as_ledger *ledger, struct as_node *node,
+                     enum actswap_category category, bool inferred)
+{
+    struct as_books *books = &ledger->devices[node->device];
+    struct as_moment *const moments[] = {&books->peak, &books->before, &books->after,
+                                         &books->start};
+
+    if (node->category == category && node->inferred == inferred)
+        return;
+    move(books->live, node, category, inferred);
+    for (size_t i = 0; i < sizeof(moments) / sizeof(*moments); i++) {
+        if (node->generation < moments[i]->generation) // alive now, so it was alive then
+            move(moments[i]->shares, node, category, inferred);
+    }
+    if (books->timeline && node->category != category)
+        as_timeline_rename(books->timeline, node->generation, node->bytes,
+                           (enum actswap_category)node->category, category);
+    if (node->category == ACTSWAP_UNKNOWN)
+        ledger->unnamed_bytes[node->phase] -= node->bytes;
+    if (category == ACTSWAP_UNKNOWN)
+        ledger->unnamed_bytes[node->phase] += node->bytes;
+    node->category = (uint8_t)category;
+    node->inferred = inferred;
+}
+
+// --- Said, or told by its use
+
+// Names the block if `may` says so; 0 or -ENOENT.
+static int name_block(struct as_ledger *ledger, int device, const void *address,
+                      enum actswap_category category,
+                      bool (*may)(const struct as_node *node))
+{
+    if ((unsigned)category >= ACTSWAP_CATEGORIES)
+        return -EINVAL;
+
+    pthread_mutex_lock(&ledger->lock);
+    struct as_node *node = as_books_find(ledger, &device, address);
+    if (node && may(node))
+        as_books_rename(ledger, node, category, false);
+    pthread_mutex_unlock(&ledger->lock);
+    return node ? 0 : -ENOENT;
+}
+
+static bool always(const struct as_node *node)
+{
+    (void)node;
+    return true;
+}
+
+static bool has_no_name(const struct as_node *node)
+{
+    return node->category == ACTSWAP_UNKNOWN;
+}
+
+static bool was_given_none(const struct as_node *node)
+{
+    return node->inferred || has_no_name(node);
+}
+
+int as_ledger_tag(struct as_ledger *ledger, int device, const void *address,
+                  enum actswap_category category)
+{
+    const bool by_use = category == ACTSWAP_ACTIVATION || category == ACTSWAP_INPUT;
+
+    return name_block(ledger, device, address, category,
+                      by_use ? was_given_none : always);
+}
+
+int as_ledger_suggest(struct as_ledger *ledger, int device, const void *address,
+                      enum actswap_category category)
+{
+    return name_block(ledger, device, address, category, has_no_name);
+}
+
+// --- By lifetime
+
+int as_ledger_held(struct as_ledger *ledger, int device, const void *address)
+{
+    pthread_mutex_lock(&ledger->lock);
+    struct as_node *node = as_books_find(ledger, &device, address);
+    if (node)
+        node->held = true;
+    pthread_mutex_unlock(&ledger->lock);
+    return node ? 0 : -ENOENT;
+}
+
+void as_ledger_looked(struct as_ledger *ledger)
+{
+    pthread_mutex_lock(&ledger->lock);
+    ledger->looked_generation = ledger->next_generation;
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+void as_books_end(struct as_ledger *ledger, struct as_node *node)
+{
+    const enum as_phase born = (enum as_phase)node->phase;
+    const bool is_library = node->category == ACTSWAP_WORKSPACE && node->inferred;
+
+    if (node->category != ACTSWAP_UNKNOWN && !is_library)
+        return;
+    if (node->generation < ledger->step_generation)
+        return; // it outlived a step without a name
+    const bool consumed = born == AS_PHASE_OTHER && ledger->phase != AS_PHASE_OTHER;
+    as_books_rename(ledger, node, consumed ? ACTSWAP_INPUT : ACTSWAP_TEMPORARY, true);
+}
+
+// What a block that was born in `born` and outlived it is, at this moment.
+static enum actswap_category outlived(enum as_phase born, enum actswap_moment moment)
+{
+    const bool step = moment == ACTSWAP_STEP;
+
+    switch (born) {
+    case AS_PHASE_FORWARD:
+        return step || moment == ACTSWAP_BACKWARD ? ACTSWAP_ACTIVATION : ACTSWAP_UNKNOWN;
+    case AS_PHASE_RECOMPUTE:
+        return ACTSWAP_ACTIVATION;
+    case AS_PHASE_BACKWARD:
+        return step || moment == ACTSWAP_BACKWARD_END ? ACTSWAP_GRADIENT
+                                                      : ACTSWAP_UNKNOWN;
+    case AS_PHASE_OPTIMIZER:
+        return step ? ACTSWAP_OPTIMIZER_STATE : ACTSWAP_UNKNOWN;
+    case AS_PHASE_OTHER:
+        return step ? ACTSWAP_INPUT : ACTSWAP_UNKNOWN;
+    case AS_PHASES:
+        break;
+    }
+    return ACTSWAP_UNKNOWN;
+}
+
+static void settle_node(struct as_ledger *ledger, struct as_node *node,
+                        enum actswap_moment moment)
+{
+    const bool looked_at = node->generation < ledger->looked_generation;
+    enum actswap_category category = outlived((enum as_phase)node->phase, moment);
+
+    if (category && looked_at && !node->held)
+        category = ACTSWAP_WORKSPACE;
+    // Who never looks does not know what a script holds.
+    if (category == ACTSWAP_INPUT && !ledger->looked_generation)
+        category = ACTSWAP_UNKNOWN;
+    if (category)
+        as_books_rename(ledger, node, category, true);
+}
+
+uint64_t as_ledger_unnamed(struct as_ledger *ledger, enum as_phase phase)
+{
+    pthread_mutex_lock(&ledger->lock);
+    const uint64_t bytes = ledger->unnamed_bytes[phase];
+    pthread_mutex_unlock(&ledger->lock);
+    return bytes;
+}
+
+void as_ledger_settle(struct as_ledger *ledger, enum actswap_moment moment)
+{
+    pthread_mutex_lock(&ledger->lock);
+    for (uint32_t i = 1; i < ledger->tree.count; i++) {
+        struct as_node *node = &ledger->tree.nodes[i];
+
+        if (node->bytes && node->category == ACTSWAP_UNKNOWN)
+            settle_node(ledger, node, moment);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+}
