@@ -243,10 +243,12 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
     if (moment == ACTSWAP_STEP)
         end_step(engine);
     as_ledger_place(engine->ledger, as_steps_count(engine->steps), phases[moment]);
-    if (moment == ACTSWAP_STEP && atomic_load(&engine->used)) {
+    // Physical memory alone (cuMemCreate) does not say which device this is.
+    if ((moment == ACTSWAP_BACKWARD || moment == ACTSWAP_STEP) &&
+        atomic_load(&engine->used))
         as_engine_identify(engine);
+    if (moment == ACTSWAP_STEP && atomic_load(&engine->used))
         as_engine_write_sometimes(engine);
-    }
     return 0;
 }
 

@@ -302,6 +302,9 @@ void as_engine_use(struct as_engine *engine)
         return;
 
     pthread_mutex_lock(&engine->report_lock);
+    engine->simulated = is_simulated();
+    engine->compute =
+        engine->settings.sim_compute ? engine->settings.sim_compute : "shapes";
     as_path_run_id(&engine->settings, engine->run_id, sizeof(engine->run_id));
     if (engine->settings.report && is_writer(engine)) {
         const int err = claim_report(engine);
@@ -339,9 +342,6 @@ void as_engine_identify(struct as_engine *engine)
     pthread_mutex_lock(&engine->report_lock);
     memcpy(engine->device, name, sizeof(name));
     engine->device_bytes = total;
-    engine->simulated = is_simulated();
-    engine->compute =
-        engine->settings.sim_compute ? engine->settings.sim_compute : "shapes";
     pthread_mutex_unlock(&engine->report_lock);
 }
 

@@ -29,6 +29,15 @@ struct driver_runtime {
     bool (*sim_context_active)(int device);
     int (*sim_launch)(const char *name, void *stream);
     int (*sim_resident_blocks)(int block, size_t shared_bytes);
+    cudaError_t (*sim_virtual_reserve)(void **, size_t);
+    cudaError_t (*sim_virtual_unreserve)(void *, size_t);
+    cudaError_t (*sim_virtual_create)(unsigned long long *, int, size_t);
+    cudaError_t (*sim_virtual_release)(unsigned long long);
+    cudaError_t (*sim_virtual_device)(unsigned long long, int *);
+    cudaError_t (*sim_virtual_map)(void *, size_t, unsigned long long);
+    cudaError_t (*sim_virtual_unmap)(void *, size_t);
+    cudaError_t (*sim_virtual_retain)(unsigned long long *, const void *);
+    cudaError_t (*sim_virtual_extent)(const void *, void **, size_t *);
 };
 
 // NULL: the simulated runtime is not here.

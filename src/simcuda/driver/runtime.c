@@ -34,6 +34,15 @@ static const struct {
     FUNCTION(sim_context_active),
     FUNCTION(sim_launch),
     FUNCTION(sim_resident_blocks),
+    FUNCTION(sim_virtual_reserve),
+    FUNCTION(sim_virtual_unreserve),
+    FUNCTION(sim_virtual_create),
+    FUNCTION(sim_virtual_release),
+    FUNCTION(sim_virtual_device),
+    FUNCTION(sim_virtual_map),
+    FUNCTION(sim_virtual_unmap),
+    FUNCTION(sim_virtual_retain),
+    FUNCTION(sim_virtual_extent),
 };
 
 // By the SONAME that it has, so that one opened with RTLD_LOCAL is found as well; only

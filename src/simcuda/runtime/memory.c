@@ -8,10 +8,8 @@
 
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/ranges.h"
+#include "simcuda/runtime/virtual.h"
 #include "simcuda/simcuda.h"
-
-// What a driver maps at a time; sizes are rounded up to it.
-#define PAGE_BYTES ((size_t)2 << 20)
 
 // Addresses are not memory: with twice as many, a hole of the right size is found as
 // long as enough memory is free in all, as on a card that remaps pages.
@@ -20,6 +18,7 @@
 struct book {
     pthread_mutex_t lock;
     struct sim_ranges ranges;
+    size_t committed_bytes; // besides those of `ranges`
     char *arena;
     size_t arena_bytes;
 };
@@ -39,20 +38,22 @@ static bool reserve(struct book *book, const struct sim_device *device)
     if (book->arena)
         return true;
 
-    const size_t bytes = round_up(device->gpu->total_bytes, PAGE_BYTES) * ARENA_FACTOR;
-    char *base = mmap(NULL, bytes + PAGE_BYTES, PROT_READ | PROT_WRITE,
+    const size_t bytes =
+        round_up(device->gpu->total_bytes, SIM_PAGE_BYTES) * ARENA_FACTOR;
+    char *base = mmap(NULL, bytes + SIM_PAGE_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (base == MAP_FAILED)
         return false;
 
-    char *arena = base + (PAGE_BYTES - (uintptr_t)base % PAGE_BYTES) % PAGE_BYTES;
+    char *arena =
+        base + (SIM_PAGE_BYTES - (uintptr_t)base % SIM_PAGE_BYTES) % SIM_PAGE_BYTES;
 
     // A forked child has no device, and a core file no use for its memory.
     madvise(arena, bytes, MADV_DONTFORK);
     madvise(arena, bytes, MADV_DONTDUMP);
     if (!sim_ranges_add_free(&book->ranges, (uintptr_t)arena, bytes)) {
-        munmap(base, bytes + PAGE_BYTES);
+        munmap(base, bytes + SIM_PAGE_BYTES);
         return false;
     }
     book->arena_bytes = bytes;
@@ -92,24 +93,52 @@ static int device_of(const void *address)
 
 bool sim_is_device(const void *address)
 {
-    return device_of(address) >= 0;
+    struct sim_location location;
+
+    return device_of(address) >= 0 || sim_virtual_locate(address, &location);
 }
 
-static size_t usable_bytes(const struct sim_device *device)
+// With the book's lock held.
+static size_t free_bytes_of(const struct sim_device *device)
 {
-    return device->gpu->total_bytes - device->gpu->context_bytes;
+    const struct book *book = &books[device->index];
+
+    return device->gpu->total_bytes - device->gpu->context_bytes -
+           book->ranges.used_bytes - book->committed_bytes;
+}
+
+bool sim_memory_commit(struct sim_device *device, size_t bytes)
+{
+    struct book *book = &books[device->index];
+
+    pthread_mutex_lock(&book->lock);
+    const bool fits = bytes <= free_bytes_of(device);
+
+    if (fits)
+        book->committed_bytes += bytes;
+    pthread_mutex_unlock(&book->lock);
+    return fits;
+}
+
+void sim_memory_uncommit(struct sim_device *device, size_t bytes)
+{
+    struct book *book = &books[device->index];
+
+    pthread_mutex_lock(&book->lock);
+    book->committed_bytes -= bytes;
+    pthread_mutex_unlock(&book->lock);
 }
 
 cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t bytes)
 {
     struct book *book = &books[device->index];
-    const size_t whole = round_up(bytes, PAGE_BYTES);
+    const size_t whole = round_up(bytes, SIM_PAGE_BYTES);
     struct sim_range *range = NULL;
 
     if (whole < bytes)
         return cudaErrorMemoryAllocation;
     pthread_mutex_lock(&book->lock);
-    if (reserve(book, device) && whole <= usable_bytes(device) - book->ranges.used_bytes)
+    if (reserve(book, device) && whole <= free_bytes_of(device))
         range = sim_ranges_take(&book->ranges, whole);
     if (range) {
         range->asked_bytes = bytes;
@@ -146,7 +175,7 @@ static bool locate_device(const void *address, struct sim_location *location)
     const int device = device_of(address);
 
     if (device < 0)
-        return false;
+        return sim_virtual_locate(address, location);
     *location = (struct sim_location){.place = SIM_DEVICE, .device = device};
 
     struct book *book = &books[device];
@@ -154,8 +183,10 @@ static bool locate_device(const void *address, struct sim_location *location)
     pthread_mutex_lock(&book->lock);
     const struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
 
-    if (range)
-        location->bytes_after = range->bytes - ((uintptr_t)address - range->start);
+    if (range) {
+        location->bytes_before = (uintptr_t)address - range->start;
+        location->bytes_after = range->bytes - location->bytes_before;
+    }
     pthread_mutex_unlock(&book->lock);
     return true;
 }
@@ -322,7 +353,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     if (!free_bytes || !total_bytes)
         return sim_error(cudaErrorInvalidValue);
     pthread_mutex_lock(&book->lock);
-    *free_bytes = usable_bytes(device) - book->ranges.used_bytes;
+    *free_bytes = free_bytes_of(device);
     pthread_mutex_unlock(&book->lock);
     *total_bytes = device->gpu->total_bytes;
     return cudaSuccess;

@@ -11,12 +11,16 @@
 
 #include "simcuda/runtime/device.h"
 
+// What a driver maps at a time.
+#define SIM_PAGE_BYTES ((size_t)2 << 20)
+
 enum sim_place { SIM_PAGEABLE, SIM_PINNED, SIM_REGISTERED, SIM_MANAGED, SIM_DEVICE };
 
 struct sim_location {
     enum sim_place place;
     int device; // of device memory
     size_t bytes_after; // from the address to the end of its allocation
+    size_t bytes_before; // of device memory: from the allocation's start to it
 };
 
 // What lies at the address. Device memory that is not allocated is SIM_DEVICE with
@@ -28,5 +32,9 @@ cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t by
 
 // cudaErrorInvalidValue when it is not the start of an allocation.
 cudaError_t sim_memory_give(void *address);
+
+// Device memory that has no address here: only counts it. false: the card is full.
+bool sim_memory_commit(struct sim_device *device, size_t bytes);
+void sim_memory_uncommit(struct sim_device *device, size_t bytes);
 
 #endif
