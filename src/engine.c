@@ -232,27 +232,26 @@ static struct as_facts gather(struct as_engine *engine,
     return facts;
 }
 
-static void warn_unwritable(struct as_engine *engine, int err)
-{
-    as_log(AS_LOG_WARN,
-           "report: cannot write %s: %s; the run goes on without. Set ACTSWAP_REPORT to "
-           "a path that can be written, or to off",
-           engine->shown, strerrordesc_np(-err));
-    *engine->path = '\0';
-}
-
-// Under report_lock.
-static void write_report(struct as_engine *engine, bool complete)
+static int write_facts(struct as_engine *engine, bool complete, bool first)
 {
     struct as_pager_totals pager;
 
-    if (!*engine->path)
-        return;
     as_pager_totals(engine->pager, &pager);
     const struct as_facts facts = gather(engine, &pager, complete);
-    const int err = as_report_write(engine->path, &facts);
-    if (err)
-        warn_unwritable(engine, err);
+    return first ? as_report_create(engine->path, sizeof(engine->path), &facts)
+                 : as_report_write(engine->path, &facts);
+}
+
+// Under report_lock. What was written before stays; there may be room again later.
+static void write_report(struct as_engine *engine, bool complete)
+{
+    if (!*engine->path)
+        return;
+    const int err = write_facts(engine, complete, false);
+    if (err && !engine->stale)
+        as_log(AS_LOG_WARN, "report: cannot write %s: %s; it stays as it was",
+               engine->shown, strerrordesc_np(-err));
+    engine->stale = err;
 }
 
 static bool is_writer(const struct as_engine *engine)
@@ -277,20 +276,36 @@ static int make_absolute(char *path, size_t path_bytes)
     return length < 0 || (size_t)length >= path_bytes ? -ENAMETOOLONG : 0;
 }
 
-// Under report_lock.
-static int claim_report(struct as_engine *engine)
+static int create_report(struct as_engine *engine)
 {
     int err = as_settings_path(&engine->settings, engine->settings.report, engine->shown,
                                sizeof(engine->shown));
 
     if (!err)
         err = as_path_make_folders(engine->shown);
-    if (!err)
-        err = as_path_claim(engine->shown, sizeof(engine->shown));
-    if (err)
-        return err;
     memcpy(engine->path, engine->shown, sizeof(engine->path));
-    return make_absolute(engine->path, sizeof(engine->path));
+    if (!err)
+        err = make_absolute(engine->path, sizeof(engine->path));
+    const size_t folder = strlen(engine->path) - strlen(engine->shown);
+    if (!err)
+        err = write_facts(engine, false, true);
+    if (!err) // the name may have got a number
+        snprintf(engine->shown, sizeof(engine->shown), "%s", engine->path + folder);
+    return err;
+}
+
+// Under report_lock.
+static void begin_report(struct as_engine *engine)
+{
+    const int err = create_report(engine);
+
+    if (!err)
+        return;
+    *engine->path = '\0';
+    as_log(AS_LOG_WARN,
+           "report: cannot write %s: %s; the run goes on without. Set ACTSWAP_REPORT to "
+           "a path that can be written, or to off",
+           engine->shown, strerrordesc_np(-err));
 }
 
 void as_engine_use(struct as_engine *engine)
@@ -306,13 +321,8 @@ void as_engine_use(struct as_engine *engine)
     engine->compute =
         engine->settings.sim_compute ? engine->settings.sim_compute : "shapes";
     as_path_run_id(&engine->settings, engine->run_id, sizeof(engine->run_id));
-    if (engine->settings.report && is_writer(engine)) {
-        const int err = claim_report(engine);
-
-        if (err)
-            warn_unwritable(engine, err);
-        write_report(engine, false);
-    }
+    if (engine->settings.report && is_writer(engine))
+        begin_report(engine);
     as_log(AS_LOG_INFO, "policy %s, report %s", policies[engine->settings.policy],
            *engine->path ? engine->shown : "off");
     pthread_mutex_unlock(&engine->report_lock);

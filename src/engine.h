@@ -49,6 +49,7 @@ struct as_engine {
     uint64_t out_bytes, in_bytes, released_bytes;
 
     pthread_mutex_t report_lock; // the rest; no CUDA call under it
+    bool stale; // the last write failed
     uint64_t written_ns; // 0: not since the first memory was taken
     int rank, world, log_level;
     uint64_t device_bytes;

@@ -16,7 +16,7 @@
 #include "core/settings.h"
 #include "core/text.h"
 
-enum { PART_BYTES = 256, CLAIMS_MAX = 10000 };
+enum { PART_BYTES = 256, PLACES_MAX = 10000 };
 
 static const char *variable(const char *name)
 {
@@ -239,7 +239,26 @@ int as_path_make_folders(const char *path)
     return 0;
 }
 
-int as_path_claim(char *path, size_t path_bytes)
+// -EEXIST: the name is taken. Network file systems know no rename that keeps what is
+// there, and some others no links.
+static int place_at(const char *made, const char *path)
+{
+    if (!renameat2(AT_FDCWD, made, AT_FDCWD, path, RENAME_NOREPLACE))
+        return 0;
+    if (errno == EEXIST)
+        return -EEXIST;
+    if (!link(made, path))
+        return unlink(made) ? -errno : 0;
+    if (errno == EEXIST)
+        return -EEXIST;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return rename(made, path) ? -errno : 0;
+}
+
+int as_path_place(const char *made, char *path, size_t path_bytes)
 {
     char stem[4096];
     const size_t length = strlen(path);
@@ -255,12 +274,10 @@ int as_path_claim(char *path, size_t path_bytes)
         *dot = '\0';
     }
 
-    for (int n = 2; n < CLAIMS_MAX; n++) {
-        const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0)
-            return close(fd) ? -errno : 0;
-        if (errno != EEXIST)
-            return -errno;
+    for (int n = 2; n < PLACES_MAX; n++) {
+        const int err = place_at(made, path);
+        if (err != -EEXIST)
+            return err;
         const int used = snprintf(path, path_bytes, "%s.%d%s", stem, n, ending);
         if (used < 0 || (size_t)used >= path_bytes)
             return -ENAMETOOLONG;

@@ -29,8 +29,9 @@ void as_path_program(char *name, size_t name_bytes);
 // Makes the folders that lead to the file. 0 or a negative errno.
 int as_path_make_folders(const char *path);
 
-// Creates the file, empty, under a name that did not exist: "rank0.json", else
-// "rank0.2.json" and so on. `path` is changed to the name. 0 or a negative errno.
-int as_path_claim(char *path, size_t path_bytes);
+// Gives the finished file `made` a name that did not exist: "rank0.json", else
+// "rank0.2.json" and so on; at no moment is there half a file of that name. `path` is
+// changed to it. 0 or a negative errno, and `made` is still there.
+int as_path_place(const char *made, char *path, size_t path_bytes);
 
 #endif

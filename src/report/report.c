@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <actswap/actswap.h>
 
 #include "core/clock.h"
+#include "core/path.h"
 #include "core/settings.h"
 #include "pager/pager.h"
 #include "report/json.h"
@@ -18,6 +22,8 @@
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/steps.h"
+
+enum { MADE_MAX = 100 };
 
 static const char *policy_name(enum as_policy policy)
 {
@@ -300,23 +306,72 @@ static int write_all(int fd, const struct as_facts *facts)
     return as_json_finish(&json);
 }
 
-int as_report_write(const char *path, const struct as_facts *facts)
+// A write beyond RLIMIT_FSIZE sends a signal that would end the user's run.
+static int write_within_limit(int fd, const struct as_facts *facts)
 {
-    char beside[PATH_MAX];
-    const int length = snprintf(beside, sizeof(beside), "%s.tmp", path);
+    const struct timespec at_once = {0};
+    sigset_t limit, before, pending;
 
-    if (length < 0 || (size_t)length >= sizeof(beside))
-        return -ENAMETOOLONG;
-    const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    sigpending(&pending);
+    if (pthread_sigmask(SIG_BLOCK, &limit, &before))
+        return -errno;
+    const int err = write_all(fd, facts);
+    if (err == -EFBIG && !sigismember(&pending, SIGXFSZ))
+        sigtimedwait(&limit, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
+// Writes a whole file or none.
+static int write_file(const char *path, int flags, const struct as_facts *facts)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
     if (fd < 0)
         return -errno;
 
-    int err = write_all(fd, facts);
+    int err = write_within_limit(fd, facts);
     if (close(fd) && !err)
         err = -errno;
-    if (!err && rename(beside, path))
-        err = -errno;
     if (err)
-        unlink(beside);
+        unlink(path);
+    return err;
+}
+
+int as_report_create(char *path, size_t path_bytes, const struct as_facts *facts)
+{
+    char made[PATH_MAX];
+    int err = -EEXIST;
+
+    // Another machine that shares the folder may have a process of the same number.
+    for (int n = 0; n < MADE_MAX && err == -EEXIST; n++) {
+        const int length =
+            snprintf(made, sizeof(made), "%s.%d.%d.tmp", path, (int)getpid(), n);
+
+        if (length < 0 || (size_t)length >= sizeof(made))
+            return -ENAMETOOLONG;
+        err = write_file(made, O_EXCL, facts);
+    }
+    if (err)
+        return err;
+    err = as_path_place(made, path, path_bytes);
+    if (err)
+        unlink(made);
+    return err;
+}
+
+int as_report_write(const char *path, const struct as_facts *facts)
+{
+    char made[PATH_MAX];
+    const int length = snprintf(made, sizeof(made), "%s.tmp", path);
+
+    if (length < 0 || (size_t)length >= sizeof(made))
+        return -ENAMETOOLONG;
+    int err = write_file(made, O_TRUNC, facts);
+    if (!err && rename(made, path)) {
+        err = -errno;
+        unlink(made);
+    }
     return err;
 }

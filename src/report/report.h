@@ -56,7 +56,13 @@ struct as_facts {
     const char *ended; // "exit", "oom", "running"
 };
 
-// Writes the file beside its final name and renames it. 0 or a negative errno.
+// Writes the file under a name that did not exist: `path` is changed to it. 0 or a
+// negative errno; then nothing is left behind.
+int as_report_create(char *path, size_t path_bytes, const struct as_facts *facts);
+
+// Writes it anew: beside its name, and renamed when it is whole, so that a reader, or who
+// comes after a kill or a full disk, finds the old one or the new one. 0 or a negative
+// errno; then the old one is left.
 int as_report_write(const char *path, const struct as_facts *facts);
 
 // Writes the summary into `text`, always terminated; "" when there is nothing to tell.

@@ -52,22 +52,38 @@ static size_t read_file(const char *path, char *text, size_t text_bytes)
 TestSuite(path, .init = make_folder, .fini = remove_folder);
 TestSuite(log, .init = make_folder, .fini = remove_folder);
 
-Test(path, a_file_that_exists_is_never_claimed)
+// A finished file with `text` in it that wants the name `path`. What as_path_place says.
+static int place(const char *text, char path[256])
 {
-    char first[256], second[256], third[256], expected[256];
+    char made[300];
 
-    snprintf(first, sizeof(first), "%s/a.b/rank0.json", folder);
+    snprintf(made, sizeof(made), "%s.made", path);
+    FILE *file = fopen(made, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+    return as_path_place(made, path, 256);
+}
+
+Test(path, a_file_that_exists_is_never_replaced)
+{
+    char first[256], second[256], third[256], text[16];
+
+    snprintf(first, sizeof(first), "%s", in_folder("a.b/rank0.json"));
     memcpy(second, first, sizeof(first));
     memcpy(third, first, sizeof(first));
     cr_assert_eq(as_path_make_folders(first), 0);
 
-    cr_assert_eq(as_path_claim(first, sizeof(first)), 0);
-    cr_assert_eq(as_path_claim(second, sizeof(second)), 0);
-    cr_assert_eq(as_path_claim(third, sizeof(third)), 0);
+    cr_assert_eq(place("one", first), 0);
+    cr_assert_eq(place("two", second), 0);
+    cr_assert_eq(place("three", third), 0);
     cr_expect_str_eq(second, in_folder("a.b/rank0.2.json"));
-    snprintf(expected, sizeof(expected), "%s", in_folder("a.b/rank0.3.json"));
-    cr_expect_str_eq(third, expected);
-    cr_expect_eq(access(expected, W_OK), 0);
+    cr_expect_str_eq(third, in_folder("a.b/rank0.3.json"));
+    read_file(first, text, sizeof(text));
+    cr_expect_str_eq(text, "one");
+    read_file(third, text, sizeof(text));
+    cr_expect_str_eq(text, "three");
+    cr_expect_neq(access(in_folder("a.b/rank0.json.made"), F_OK), 0);
 }
 
 Test(path, a_name_without_ending_gets_its_number_behind)
@@ -76,8 +92,8 @@ Test(path, a_name_without_ending_gets_its_number_behind)
 
     snprintf(first, sizeof(first), "%s", in_folder("report"));
     memcpy(second, first, sizeof(first));
-    cr_assert_eq(as_path_claim(first, sizeof(first)), 0);
-    cr_assert_eq(as_path_claim(second, sizeof(second)), 0);
+    cr_assert_eq(place("one", first), 0);
+    cr_assert_eq(place("two", second), 0);
     cr_expect_str_eq(second, in_folder("report.2"));
 }
 
@@ -86,7 +102,7 @@ Test(path, a_file_in_the_way_of_a_folder_is_an_error)
     char path[256];
 
     snprintf(path, sizeof(path), "%s", in_folder("x"));
-    cr_assert_eq(as_path_claim(path, sizeof(path)), 0);
+    cr_assert_eq(place("", path), 0);
     cr_expect_eq(as_path_make_folders(in_folder("x/y/rank0.json")), -ENOTDIR);
 }
 

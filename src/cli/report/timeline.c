@@ -114,17 +114,19 @@ int as_timeline_read(struct as_timeline *timeline, json_t *report)
     timeline->height = calloc(rows, sizeof(*timeline->height));
     json_t *const phases = as_field(report, "timeline.phase");
     timeline->phases = json_array_size(phases) == rows ? phases : NULL;
-    if (timeline->t_ns && timeline->total && timeline->height) {
-        timeline->step = find_steps(timeline, report);
-        read_series(timeline, as_field(report, "timeline.series"));
-        add_up(timeline);
+    if (!timeline->t_ns || !timeline->total || !timeline->height) {
+        as_timeline_finish(timeline);
+        return -ENOENT;
     }
-    if (timeline->series_count) {
-        add_cached(timeline, as_field(report, "timeline.reserved_bytes"));
-        return 0;
+    timeline->step = find_steps(timeline, report);
+    read_series(timeline, as_field(report, "timeline.series"));
+    if (!timeline->series_count) {
+        as_timeline_finish(timeline);
+        return -ENOENT;
     }
-    as_timeline_finish(timeline);
-    return -ENOENT;
+    add_up(timeline);
+    add_cached(timeline, as_field(report, "timeline.reserved_bytes"));
+    return 0;
 }
 
 void as_timeline_finish(struct as_timeline *timeline)
