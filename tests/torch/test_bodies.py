@@ -59,6 +59,13 @@ def test_softmax_of_half_in_single_precision_is_the_formula() -> None:
     assert found == {"softmax": [True, True], "log_softmax": [True, True]}
 
 
+def test_histc_places_integers_by_integers() -> None:
+    found = check("histc_of_integers")
+
+    # 29 / 100 * 100 would be in bin 28; all of -1 to 101 in four; 4 to 6 in three.
+    assert found == [[0, 3, 7, 29, 99], [5, 1, 0, 2], [0, 3, 0]]
+
+
 # Not the CPU's own kernels: rounding of the type, a few times.
 @pytest.mark.parametrize("dtype, most", [("float32", 2e-6), ("bfloat16", 2e-2)])
 @pytest.mark.parametrize("case", ["bias", "grouped"])

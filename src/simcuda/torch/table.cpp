@@ -6,6 +6,7 @@
 
 #include "attention.hpp"
 #include "convolution.hpp"
+#include "histogram.hpp"
 #include "norms.hpp"
 #include "random.hpp"
 #include "softmax.hpp"
@@ -117,6 +118,7 @@ const Row rows[] = {
     {"sinc", CLOSED},
 
     // Host code that reads a value for its kernel's arguments.
+    {"histc", CLOSED, host_real, body_histc},
     {"masked_fill_.Tensor", CLOSED},
 
     {"equal", WHOLE, host_eager},

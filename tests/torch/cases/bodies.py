@@ -198,6 +198,15 @@ def softmax_widens() -> Any:
     return found
 
 
+def histc_of_integers() -> Any:
+    """The counts of a few integers, which the CPU has no kernel for."""
+    x = torch.tensor([0, 3, 7, 7, 29, 100, -1, 101], device=CUDA)
+    found = [torch.histc(x.int(), 100, 0, 100).nonzero().flatten().tolist()]
+    found.append(torch.histc(x.long(), 4, 0, 0).tolist())
+    found.append(torch.histc(torch.full((3,), 5, device=CUDA), 3, 5, 5).tolist())
+    return found
+
+
 def bytes_of_a_product() -> Any:
     """The peak above operands and result: cuBLAS's workspace."""
     a, b = (torch.ones(256, 256, device=CUDA) for _ in "ab")
