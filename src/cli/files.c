@@ -20,8 +20,7 @@ enum { PRELOAD_BYTES = 64 * 1024 };
 
 #define REINSTALL "install actswap again (scripts/setup)"
 
-// The folder with our libraries, from the command's own place.
-static int find_folder(char folder[static PATH_MAX])
+int as_files_folder(char folder[static PATH_MAX])
 {
     char self[PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -166,7 +165,7 @@ static int append_users(char *list)
 int as_files_preload(enum as_stack stack)
 {
     char folder[PATH_MAX];
-    int err = find_folder(folder);
+    int err = as_files_folder(folder);
     if (err)
         return err;
     if (strpbrk(folder, ": ")) {

@@ -4,6 +4,7 @@
 
 // The installed files, found beside the command, and what of them is preloaded.
 
+#include <limits.h>
 #include <stddef.h>
 
 // What a program needs: the watching library alone, or the simulated GPU as well.
@@ -14,5 +15,9 @@ enum as_stack { AS_STACK_REAL, AS_STACK_SIMULATED };
 // them. Returns 0 or, after one line, AS_EXIT_CANNOT: a missing library is otherwise only a
 // warning of the loader's, and the program would train on something else.
 int as_files_preload(enum as_stack stack);
+
+// The folder with our libraries, from the command's own place. 0 or, after one line,
+// AS_EXIT_CANNOT.
+int as_files_folder(char folder[static PATH_MAX]);
 
 #endif

@@ -5,20 +5,40 @@
 #include "cli/files.h"
 #include "cli/launch.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const char * or (const char *given, const char *otherwise)
 {
     return given ? given : otherwise;
 }
 
+// Triton links what it compiles against a file named libcuda.so.1. Its kernels do nothing
+// here; where values count its interpreter runs them on the host.
+static int set_triton(const char *compute)
+{
+    char folder[PATH_MAX], driver[PATH_MAX + sizeof("/triton")];
+    int err = as_files_folder(folder);
+    if (err)
+        return err;
+    (void)snprintf(driver, sizeof(driver), "%s/triton", folder);
+    err = as_launch_set("TRITON_LIBCUDA_PATH", driver);
+    if (!err && !strcmp(compute, "values"))
+        err = as_launch_set("TRITON_INTERPRET", "1");
+    return err;
+}
+
 int as_simulate(const struct as_options *options)
 {
+    const char *const compute = or (options->compute, AS_SIMULATE_COMPUTE);
     int err = as_check_simulation(options);
     if (!err)
         err = as_launch_set("ACTSWAP_SIM_GPU", or (options->gpu, AS_SIMULATE_GPU));
     if (!err)
-        err = as_launch_set("ACTSWAP_SIM_COMPUTE",
-                            or (options->compute, AS_SIMULATE_COMPUTE));
+        err = as_launch_set("ACTSWAP_SIM_COMPUTE", compute);
     if (!err)
         err = as_launch_set("ACTSWAP_SIM_ORDER", or (options->order, AS_SIMULATE_ORDER));
+    if (!err)
+        err = set_triton(compute);
     return err;
 }

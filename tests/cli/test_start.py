@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from command import Command
+from command import PREFIX, Command
 
 
 @pytest.fixture(params=["rehearse", "run"])
@@ -129,3 +129,19 @@ def test_run_leaves_nothing_behind_without_cuda(actswap: Command) -> None:
 
     assert (result.stdout, result.stderr, result.returncode) == ("out\n", "err\n", 3)
     assert list(actswap.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("compute, interpreted", [("shapes", "None"), ("values", "1")])
+def test_rehearsed_triton_finds_our_driver_and_its_interpreter(
+    actswap: Command, python: str, compute: str, interpreted: str
+) -> None:
+    program = (
+        "import os; print(os.environ.get('TRITON_INTERPRET'),"
+        " os.path.realpath(os.environ['TRITON_LIBCUDA_PATH'] + '/libcuda.so.1'))"
+    )
+
+    result = actswap("rehearse", f"--compute={compute}", "--", python, "-c", program)
+
+    said, driver = result.stdout.split()
+    assert said == interpreted
+    assert driver == str(next(PREFIX.resolve().glob("lib/**/simcu.so")))

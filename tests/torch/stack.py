@@ -45,8 +45,11 @@ def environment(**settings: str) -> Dict[str, str]:
         ACTSWAP_REPORT="off",
         ACTSWAP_LOG="warn",
         OMP_NUM_THREADS="2",
+        TRITON_LIBCUDA_PATH=str(private() / "triton"),
     )
     clean.update({f"ACTSWAP_{name.upper()}": value for name, value in settings.items()})
+    if clean["ACTSWAP_SIM_COMPUTE"] == "values":
+        clean["TRITON_INTERPRET"] = "1"
     return clean
 
 

@@ -14,6 +14,8 @@ import pathlib
 import sys
 import typing
 
+from simcuda_torch import compiled
+
 EXIT_CANNOT = 125
 
 
@@ -58,3 +60,5 @@ def activate() -> None:
     if bodies.simtorch_activate() < 0:
         fail(f"the operator bodies cannot start: {bodies.simtorch_error().decode()}")
     check_guard(ctypes.CDLL(None))
+    if os.environ.get("ACTSWAP_SIM_COMPUTE") == "values":
+        compiled.replace_inductor(torch)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile and Triton, with and without values."""
+
+import json
+from pathlib import Path
+from typing import Any, Tuple
+
+import pytest
+
+from stack import Run, environment
+
+CASE = Path(__file__).parent / "cases" / "compiled.py"
+NOTE = "torch.compile ran aot_eager in place of inductor"
+
+
+def run(**settings: str) -> Run:
+    # In this process: workers would each import PyTorch for a few kernels.
+    env = dict(environment(**settings), TORCHINDUCTOR_COMPILE_THREADS="1")
+    return Run([str(CASE)], env)
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory: pytest.TempPathFactory) -> Tuple[Any, str, Any]:
+    report = tmp_path_factory.mktemp("compiled") / "report.json"
+    ran = run(sim_order="late", report=str(report))
+    return ran.result(), ran.err, json.loads(report.read_text())
+
+
+@pytest.fixture(scope="module")
+def shapes() -> Any:
+    return run(sim_compute="shapes").result()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor", "reduce_overhead"])
+def test_compiled_steps_are_the_eager_ones(values: Any, backend: str) -> None:
+    result, _, _ = values
+
+    assert result[backend] == [True] * 27
+
+
+def test_inductor_is_replaced_where_values_count_and_said_once(values: Any) -> None:
+    result, err, report = values
+
+    assert result["kernels"] == 0
+    assert err.count(NOTE) == 1
+    assert [n["count"] for n in report["notes"] if n["what"].startswith(NOTE)] == [1]
+
+
+def test_flex_attention_is_attention(values: Any) -> None:
+    result, _, _ = values
+
+    # Another order of sums: rounding of fp32 on gradients of about 1.
+    assert all(difference < 1e-5 for difference in result["flex"])
+
+
+def test_a_triton_kernel_computes_in_stream_order(values: Any) -> None:
+    result, _, _ = values
+
+    assert result["kernel_of_the_user"] is True
+
+
+def test_inductor_compiles_where_nothing_is_computed(shapes: Any) -> None:
+    assert shapes["kernels"] > 0
+    for backend in ("aot_eager", "inductor", "reduce_overhead"):
+        assert len(shapes[backend]) == 27, shapes[backend]
+    assert shapes["flex"] == [[1, 2, 128, 16]] * 3
+    assert shapes["kernel_of_the_user"] in (True, False), shapes["kernel_of_the_user"]
