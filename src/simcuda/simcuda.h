@@ -79,7 +79,7 @@ bool sim_is_device(const void *address);
 // Calls into stand-ins for closed libraries so far; a run's results stand only if 0.
 unsigned long sim_closed_calls(void);
 
-// Looks for libraries of NVIDIA's in this process. 0: none. Else 1, with one line in
+// Looks for libraries of NVIDIA's in this process. 0: none. Else 1, with a sentence in
 // `message` that names the file.
 int sim_guard(char *message, size_t bytes);
 

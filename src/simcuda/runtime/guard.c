@@ -111,8 +111,7 @@ int sim_guard(char *message, size_t bytes)
     struct search *search = calloc(1, sizeof(*search));
 
     if (!search) {
-        snprintf(message, bytes,
-                 "simcuda: error: no memory to look for NVIDIA's libraries");
+        snprintf(message, bytes, "no memory to look for NVIDIA's libraries");
         return 1;
     }
     if (!sim_own_folder(search->folder, sizeof(search->folder)))
@@ -125,7 +124,7 @@ int sim_guard(char *message, size_t bytes)
 
     if (foreign)
         snprintf(message, bytes,
-                 "simcuda: error: NVIDIA's %s is in this process beside the simulated "
+                 "NVIDIA's %s is in this process beside the simulated "
                  "device; start it with actswap rehearse and without LD_LIBRARY_PATH",
                  search->found);
     else if (bytes)
