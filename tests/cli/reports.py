@@ -70,9 +70,9 @@ def timeline(steps: int, rows: int) -> dict[str, Any]:
     """Teeth: activations grow in forward and shrink in backward, as gradients grow."""
     series: dict[str, list[int]] = {
         "parameter": [], "optimizer_state": [], "gradient": [], "input": [],
-        "activation": [], "temporary": [],
+        "activation": [], "temporary": [], "cached": [],
     }  # fmt: skip
-    times, reserved, phases = [], [], []
+    times, numbers, phases = [], [], []
     for row in range(rows):
         step, part = divmod(row * steps / rows, 1)
         forward = part < 0.35
@@ -86,18 +86,20 @@ def timeline(steps: int, rows: int) -> dict[str, Any]:
             "activation": held,
             "temporary": int(256 * MIB * abs(math.sin(row))),
         }
+        times.append(int(row * steps / rows * 400 * MS))
+        total = sum(values.values())
+        values["cached"] = 9 * GIB - total if step else 0
+        numbers.append(int(step))
         for name, value in values.items():
             series[name].append(value)
-        times.append(int(row * steps / rows * 400 * MS))
-        reserved.append(9 * GIB if step else sum(values.values()))
         phases.append(
             "forward" if forward else "backward" if part < 0.92 else "optimizer"
         )
     return {
         "t_ns": times,
         "series": series,
-        "total_bytes": [sum(column) for column in zip(*series.values())],
-        "reserved_bytes": reserved,
+        "step": numbers,
+        "reserved_bytes": [sum(column) for column in zip(*series.values())],
         "phase": phases,
         "rule": "max",
     }
@@ -107,18 +109,14 @@ def full(**changes: Any) -> dict[str, Any]:
     """Everything that the schema knows."""
     whole = small()
     whole["timeline"] = timeline(6, 600)
-    whole["steps"]["end_ns"] = [400 * MS * (n + 1) for n in range(6)]
-    before = [{"category": "parameter", "bytes": GIB, "source": "adapter"}]
-    whole["peak"].update(
-        before=before,
-        after=before,
-        outside=[
-            {"category": "cached", "bytes": GIB, "source": "adapter"},
-            {"category": "context", "bytes": 512 * MIB, "source": "inferred"},
-        ],
-        static_bytes=GIB,
-        advice="activations are 80 % of the peak: offload is worth it",
-    )
+    held = [{"category": "parameter", "bytes": GIB, "count": 9, "source": "adapter"}]
+    moment = {"bytes": GIB, "by_category": held}
+    whole["peak"].update(before=moment, after=moment, static_bytes=GIB)
+    whole["peak"]["by_category"] += [
+        {"category": "cached", "bytes": GIB, "source": "allocator"},
+        {"category": "context", "bytes": 512 * MIB, "source": "inferred"},
+    ]
+    whole["advice"] = ["activations are 80 % of the peak: offload is worth it"]
     whole["stacks"] = [
         ["train.py:42 main", "train.py:18 step", f"model.py:{118 + n} Block.forward"]
         for n in range(20)

@@ -77,8 +77,9 @@ void as_frame_times(const struct as_frame *frame, FILE *out)
         as_html(out, "<path class=\"grid\" d=\"M%.1f %.1fv5\"/>", x, frame->bottom);
         as_html(out,
                 "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" "
-                "text-anchor=\"middle\">%s</text>",
-                x, frame->bottom + 19, t > 0 ? as_words_time((uint64_t)t, text) : "0");
+                "text-anchor=\"%s\">%s</text>",
+                x, frame->bottom + 19, x + 24 > frame->width ? "end" : "middle",
+                t > 0 ? as_words_time((uint64_t)t, text) : "0");
     }
     as_html(out, "</g>\n");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report/category.h"
 
+#include "cli/field.h"
+
 #include <string.h>
 
 const struct as_category as_categories[] = {
@@ -46,4 +48,12 @@ bool as_category_is_tensors(const char *name)
 {
     const struct as_category *const category = find(name);
     return !category->name || category->tensors;
+}
+
+bool as_category_row_is_tensors(json_t *row)
+{
+    const char *const name = as_field_text(row, "category");
+    if (name && !strcmp(name, "context"))
+        return as_field_number(row, "count") != AS_NOT_KNOWN;
+    return !name || as_category_is_tensors(name);
 }

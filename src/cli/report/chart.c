@@ -115,9 +115,9 @@ static bool next_change(const struct as_timeline *timeline, bool phases, size_t 
 {
     const size_t from = *row;
     for (size_t n = from + 1; n < timeline->rows; n++) {
-        const bool changes = phases ? !json_equal(json_array_get(timeline->phases, n),
-                                                  json_array_get(timeline->phases, from))
-                                    : timeline->step[n] != timeline->step[from];
+        const bool changes =
+            phases ? strcmp(timeline->phases[n], timeline->phases[from]) != 0
+                   : timeline->step[n] != timeline->step[from];
         if (changes) {
             *row = n;
             return true;
@@ -168,9 +168,8 @@ static void draw_phases(const struct areas *areas, FILE *out)
         more = next_change(timeline, true, &row);
         const double left = x_of(areas, begin);
         const double right = more ? x_of(areas, row) : areas->frame.right;
-        const char *const phase =
-            json_string_value(json_array_get(timeline->phases, begin));
-        if (phase && strcmp(phase, "other") != 0 && right - left > 0.2)
+        const char *const phase = timeline->phases[begin];
+        if (strcmp(phase, "other") != 0 && right - left > 0.2)
             as_html(out,
                     "<rect class=\"phase p-%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
                     "height=\"6\"><title>%s</title></rect>",
@@ -270,12 +269,15 @@ void as_chart_timeline_data(FILE *out, const struct as_timeline *timeline)
         (void)json_array_append_new(
             series, json_pack("{s:s, s:o}", "name", timeline->series[n].category, "bytes",
                               column(timeline->series[n].bytes, timeline->rows)));
+    json_t *const phases = timeline->phases ? json_array() : NULL;
+    for (size_t n = 0; phases && n < timeline->rows; n++)
+        (void)json_array_append_new(phases, json_string(timeline->phases[n]));
     json_t *const data =
-        json_pack("{s:o, s:o, s:o, s:o, s:O?, s:[f,f,f,f]}", "t",
+        json_pack("{s:o, s:o, s:o, s:o, s:o?, s:[f,f,f,f]}", "t",
                   column(timeline->t_ns, timeline->rows), "total",
                   column(timeline->total, timeline->rows), "series", series, "step",
-                  column(timeline->step, timeline->rows), "phase", timeline->phases,
-                  "frame", wide.left, wide.right, wide.top, wide.bottom);
+                  column(timeline->step, timeline->rows), "phase", phases, "frame",
+                  wide.left, wide.right, wide.top, wide.bottom);
     as_html(out, "<script type=\"application/json\" id=\"timeline-data\">");
     if (data)
         as_html_json(out, data);

@@ -71,7 +71,7 @@ void as_page_ranks(const struct as_page *page)
             "; add --rank N for another.</p>\n<div class=\"scroll\">"
             "<table class=\"ranks\"><thead><tr><th></th><th>memory over "
             "%s</th><th colspan=\"2\">peak</th><th>reserved</th><th>step</th>"
-            "<th></th></tr></thead><tbody>\n",
+            "<th class=\"words\"></th></tr></thead><tbody>\n",
             page->rank->rank, run->ranks[0].curve_of_steps ? "steps" : "time");
     for (size_t n = 0; n < run->count; n++) {
         if (n < RANKS_SHOWN || n == run->highest ||
@@ -132,7 +132,7 @@ void as_page_policies(const struct as_page *page)
         "agree is said by actswap compare.</p>\n<div class=\"scroll\">"
         "<table class=\"ranks\"><thead><tr><th>policy</th><th></th><th>peak</th>"
         "<th>reserved</th><th>copied out a step</th><th>pinned</th><th>step</th>"
-        "<th>result</th></tr></thead><tbody>\n",
+        "<th class=\"words\">result</th></tr></thead><tbody>\n",
         page->run->name);
     for (size_t n = 0; n < page->runs->count; n++)
         put_run(page, &page->runs->runs[n], most);

@@ -261,6 +261,11 @@ void as_page_memory(const struct as_page *page)
                            "is lost.</p>\n<figure id=\"timeline\">\n");
         as_chart_timeline(page->out, &timeline, &lines);
         as_html(page->out, "</figure>\n");
+        if (timeline.left_out_ns)
+            as_html(page->out,
+                    "<p class=\"note\">The first %s, before any forward, are "
+                    "left out.</p>\n",
+                    as_words_time(timeline.left_out_ns, where));
         put_legend(page, &timeline);
         as_chart_timeline_data(page->out, &timeline);
         as_timeline_finish(&timeline);
@@ -300,6 +305,15 @@ static uint64_t bytes_of(json_t *list, const char *category)
     return 0;
 }
 
+// Without a bar: next to a small model the driver's own would be all there is to see.
+static void put_other(const struct as_page *page, json_t *item)
+{
+    const char *const name = as_field_text(item, "category");
+    as_words amount;
+    as_html(page->out, "<tr><th scope=\"row\">%s</th><td class=\"bars\"></td><td>%s</td>",
+            name, as_words_bytes(as_field_number(item, "bytes"), amount));
+}
+
 static void put_bars(const struct as_page *page, json_t *item, uint64_t most)
 {
     const char *const name = as_field_text(item, "category");
@@ -325,21 +339,22 @@ static void put_source(const struct as_page *page, json_t *item)
 
 static void put_category(const struct as_page *page, json_t *item, uint64_t most)
 {
-    json_t *const before = as_field(page->report, "peak.before");
-    json_t *const after = as_field(page->report, "peak.after");
+    json_t *const before = as_field(page->report, "peak.before.by_category");
+    json_t *const after = as_field(page->report, "peak.after.by_category");
     const char *const name = as_field_text(item, "category");
     as_words words;
     put_bars(page, item, most);
     as_html(
         page->out, "<td>%s</td>",
         as_words_share(as_field_number(item, "bytes"), page->rank->peak_bytes, words));
-    if (json_is_array(before))
+    if (before)
         as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_of(before, name), words));
-    if (json_is_array(after))
+    if (after)
         as_html(page->out, "<td>%s</td>", as_words_bytes(bytes_of(after, name), words));
     put_source(page, item);
 }
 
+// Of tensors.
 static uint64_t most_bytes(json_t *list, const char *field)
 {
     uint64_t most = 0;
@@ -347,10 +362,18 @@ static uint64_t most_bytes(json_t *list, const char *field)
     json_t *item;
     json_array_foreach(list, n, item)
     {
-        const uint64_t bytes = as_field_number(item, field);
+        const uint64_t bytes =
+            as_category_row_is_tensors(item) ? as_field_number(item, field) : 0;
         most = bytes != AS_NOT_KNOWN && bytes > most ? bytes : most;
     }
     return most;
+}
+
+static bool is_row(json_t *item, bool tensors)
+{
+    return as_field_text(item, "category") &&
+           as_field_number(item, "bytes") != AS_NOT_KNOWN &&
+           as_category_row_is_tensors(item) == tensors;
 }
 
 static void put_tensors(const struct as_page *page, uint64_t most)
@@ -360,33 +383,31 @@ static void put_tensors(const struct as_page *page, uint64_t most)
     for (size_t order = 0; order <= as_category_order(""); order++) {
         json_array_foreach(as_field(page->report, "peak.by_category"), n, item)
         {
-            const char *const name = as_field_text(item, "category");
-            if (name && as_field_number(item, "bytes") != AS_NOT_KNOWN &&
-                as_category_order(name) == order)
+            if (is_row(item, true) &&
+                as_category_order(as_field_text(item, "category")) == order)
                 put_category(page, item, most);
         }
     }
 }
 
-static void put_outside(const struct as_page *page, uint64_t most)
+static void put_others(const struct as_page *page)
 {
-    const int moments = json_is_array(as_field(page->report, "peak.before")) +
-                        json_is_array(as_field(page->report, "peak.after"));
-    json_t *const list = as_field(page->report, "peak.outside");
+    const int moments = (as_field(page->report, "peak.before") != NULL) +
+                        (as_field(page->report, "peak.after") != NULL);
+    bool first = true;
     size_t n;
     json_t *item;
-    if (!json_array_size(list))
-        return;
-    as_html(page->out,
-            "<tr><td class=\"apart\" colspan=\"%d\">and outside of tensors</td>"
-            "</tr>\n",
-            5 + moments);
-    json_array_foreach(list, n, item)
+    json_array_foreach(as_field(page->report, "peak.by_category"), n, item)
     {
-        if (!as_field_text(item, "category") ||
-            as_field_number(item, "bytes") == AS_NOT_KNOWN)
+        if (!is_row(item, false))
             continue;
-        put_bars(page, item, most);
+        if (first)
+            as_html(page->out,
+                    "<tr><td class=\"apart\" colspan=\"%d\">and outside of "
+                    "tensors</td></tr>\n",
+                    5 + moments);
+        first = false;
+        put_other(page, item);
         for (int k = 0; k <= moments; k++)
             as_html(page->out, "<td></td>");
         put_source(page, item);
@@ -396,13 +417,11 @@ static void put_outside(const struct as_page *page, uint64_t most)
 void as_page_peak(const struct as_page *page)
 {
     json_t *const list = as_field(page->report, "peak.by_category");
-    json_t *const outside = as_field(page->report, "peak.outside");
     as_words words;
     uint64_t most = most_bytes(list, "bytes");
     if (!most)
         return;
     most = most_bytes(list, "off_bytes") > most ? most_bytes(list, "off_bytes") : most;
-    most = most_bytes(outside, "bytes") > most ? most_bytes(outside, "bytes") : most;
     as_html(
         page->out,
         "<section id=\"peak\"><h2>What held it at the peak</h2>\n"
@@ -411,13 +430,13 @@ void as_page_peak(const struct as_page *page)
         "<div class=\"scroll\"><table class=\"peak\"><thead><tr><th>held for</th>"
         "<th></th><th>bytes</th><th>share</th>",
         as_words_peak_place(page->report, words));
-    if (json_is_array(as_field(page->report, "peak.before")))
+    if (as_field(page->report, "peak.before"))
         as_html(page->out, "<th>as its step began</th>");
-    if (json_is_array(as_field(page->report, "peak.after")))
+    if (as_field(page->report, "peak.after"))
         as_html(page->out, "<th>as it ended</th>");
     as_html(page->out, "<th class=\"source\">source</th></tr></thead><tbody>\n");
     put_tensors(page, most);
-    put_outside(page, most);
+    put_others(page);
     as_html(page->out, "</tbody></table></div>\n");
     if (*as_words_reconcile(page->report, words))
         as_html(page->out, "<p class=\"sum\">%s.</p>\n", words);

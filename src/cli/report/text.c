@@ -106,10 +106,12 @@ static void print_category(const struct page *page, json_t *item, uint64_t whole
     const char *const name = as_field_text(item, "category");
     const char *const source = as_field_text(item, "source");
     const uint64_t bytes = as_field_number(item, "bytes");
-    (void)fprintf(page->out, "    %-18.40s %10s %5s  %-9s ", name,
-                  as_words_bytes(bytes, amount), as_words_share(bytes, whole, share),
-                  source && strcmp(source, "none") != 0 ? source : "");
-    print_bar(page, bytes, whole);
+    (void)fprintf(
+        page->out, "    %-18.40s %10s %5s  %-9s ", name, as_words_bytes(bytes, amount),
+        as_category_row_is_tensors(item) ? as_words_share(bytes, whole, share) : "",
+        source && strcmp(source, "none") != 0 ? source : "");
+    if (as_category_row_is_tensors(item))
+        print_bar(page, bytes, whole);
     (void)fputc('\n', page->out);
 }
 

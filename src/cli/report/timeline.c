@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A start that is longer than this part of the run is left out, but for so many rows.
+enum { START_SHARE = 10, ROWS_BEFORE = 3 };
+
 static uint64_t *read_column(json_t *list, size_t rows)
 {
     if (json_array_size(list) != rows)
@@ -66,40 +69,49 @@ static void add_up(struct as_timeline *timeline)
     }
 }
 
-// What the allocator keeps back is the rest of what it reserved.
-static void add_cached(struct as_timeline *timeline, json_t *reserved)
+static const char **read_phases(json_t *list, size_t rows)
 {
-    uint64_t *const cached = timeline->series_count < AS_TIMELINE_SERIES
-                                 ? read_column(reserved, timeline->rows)
-                                 : NULL;
-    for (size_t row = 0; cached && row < timeline->rows; row++)
-        cached[row] -=
-            timeline->total[row] < cached[row] ? timeline->total[row] : cached[row];
-    if (!cached)
-        return;
-    insert(timeline, "cached", cached);
-    for (size_t row = 0; row < timeline->rows; row++)
-        timeline->height[row] += cached[row];
+    if (json_array_size(list) != rows)
+        return NULL;
+    const char **const phases = calloc(rows, sizeof(*phases));
+    for (size_t n = 0; phases && n < rows; n++) {
+        const char *const phase = as_field_text(json_array_get(list, n), "");
+        phases[n] = phase ? phase : "other";
+    }
+    return phases;
 }
 
-// The step of each row, from when the steps ended. Of a long run some are not listed.
-static uint64_t *find_steps(const struct as_timeline *timeline, json_t *report)
+static void cut_front(struct as_timeline *timeline, size_t rows)
 {
-    json_t *const ends = as_field(report, "steps.end_ns");
-    const uint64_t omitted = as_field_number(report, "steps.omitted_count");
-    const uint64_t from = as_field_number(report, "steps.omitted_from");
-    uint64_t *const steps =
-        json_array_size(ends) ? calloc(timeline->rows, sizeof(*steps)) : NULL;
-    size_t step = 0;
-    for (size_t row = 0; steps && row < timeline->rows; row++) {
-        while (step < json_array_size(ends) &&
-               as_field_number(json_array_get(ends, step), "") < timeline->t_ns[row])
-            step++;
-        steps[row] = step;
-        if (omitted != AS_NOT_KNOWN && from != AS_NOT_KNOWN && step >= from)
-            steps[row] += omitted;
+    uint64_t *const columns[] = {timeline->t_ns, timeline->total, timeline->height,
+                                 timeline->step};
+    timeline->left_out_ns = timeline->t_ns[rows] - timeline->t_ns[0];
+    timeline->rows -= rows;
+    for (size_t n = 0; n < sizeof(columns) / sizeof(columns[0]); n++) {
+        if (columns[n])
+            memmove(columns[n], columns[n] + rows, timeline->rows * sizeof(uint64_t));
     }
-    return steps;
+    for (size_t n = 0; n < timeline->series_count; n++)
+        memmove(timeline->series[n].bytes, timeline->series[n].bytes + rows,
+                timeline->rows * sizeof(uint64_t));
+    memmove(timeline->phases, timeline->phases + rows,
+            timeline->rows * sizeof(*timeline->phases));
+}
+
+// Imports and data take longer than a few steps, and would fill the picture.
+static void leave_out_start(struct as_timeline *timeline)
+{
+    size_t first = 0;
+    while (timeline->phases && first < timeline->rows &&
+           strcmp(timeline->phases[first], "forward") != 0)
+        first++;
+    const size_t from = first > ROWS_BEFORE ? first - ROWS_BEFORE : 0;
+    if (first >= timeline->rows || !timeline->phases || !from ||
+        as_timeline_peak(timeline) < from)
+        return;
+    const uint64_t span = timeline->t_ns[timeline->rows - 1] - timeline->t_ns[0];
+    if ((timeline->t_ns[from] - timeline->t_ns[0]) > span / START_SHARE)
+        cut_front(timeline, from);
 }
 
 int as_timeline_read(struct as_timeline *timeline, json_t *report)
@@ -112,20 +124,19 @@ int as_timeline_read(struct as_timeline *timeline, json_t *report)
     timeline->t_ns = read_column(times, rows);
     timeline->total = calloc(rows, sizeof(*timeline->total));
     timeline->height = calloc(rows, sizeof(*timeline->height));
-    json_t *const phases = as_field(report, "timeline.phase");
-    timeline->phases = json_array_size(phases) == rows ? phases : NULL;
+    timeline->phases = read_phases(as_field(report, "timeline.phase"), rows);
     if (!timeline->t_ns || !timeline->total || !timeline->height) {
         as_timeline_finish(timeline);
         return -ENOENT;
     }
-    timeline->step = find_steps(timeline, report);
+    timeline->step = read_column(as_field(report, "timeline.step"), rows);
     read_series(timeline, as_field(report, "timeline.series"));
     if (!timeline->series_count) {
         as_timeline_finish(timeline);
         return -ENOENT;
     }
     add_up(timeline);
-    add_cached(timeline, as_field(report, "timeline.reserved_bytes"));
+    leave_out_start(timeline);
     return 0;
 }
 
@@ -136,6 +147,7 @@ void as_timeline_finish(struct as_timeline *timeline)
     free(timeline->t_ns);
     free(timeline->total);
     free(timeline->height);
+    free(timeline->phases);
     free(timeline->step);
     *timeline = (struct as_timeline){0};
 }

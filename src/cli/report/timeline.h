@@ -16,7 +16,8 @@ struct as_timeline {
     uint64_t *total; // of tensors, whose peak is the run's; of all if there are none
     uint64_t *height; // of all series
     uint64_t *step; // NULL: not known
-    json_t *phases; // of strings, or NULL; borrowed from the report
+    const char **phases; // NULL: not known; each borrowed from the report
+    uint64_t left_out_ns; // before the first forward, where that was long
     size_t series_count;
     struct {
         const char *category; // borrowed from the report

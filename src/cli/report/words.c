@@ -3,6 +3,7 @@
 
 #include "cli/check.h"
 #include "cli/field.h"
+#include "cli/report/category.h"
 #include "core/text.h"
 
 #include <inttypes.h>
@@ -140,12 +141,12 @@ static uint64_t add_others(json_t *report, as_words text)
     uint64_t sum = 0;
     size_t n;
     json_t *item;
-    json_array_foreach(as_field(report, "peak.outside"), n, item)
+    json_array_foreach(as_field(report, "peak.by_category"), n, item)
     {
         const char *const name = as_field_text(item, "category");
         const uint64_t bytes = as_field_number(item, "bytes");
         as_words amount;
-        if (!name || bytes == AS_NOT_KNOWN || !bytes)
+        if (!name || as_category_row_is_tensors(item) || bytes == AS_NOT_KNOWN || !bytes)
             continue;
         add(text, " + %s %s", as_words_bytes(bytes, amount), name);
         sum += bytes;
@@ -173,8 +174,14 @@ const char *as_words_reconcile(json_t *report, as_words text)
 
 const char *as_words_advice(json_t *report, as_words text)
 {
-    const char *const advice = as_field_text(report, "peak.advice");
-    (void)snprintf(text, AS_WORDS, "%s", advice ? advice : "");
+    size_t n;
+    json_t *item;
+    *text = '\0';
+    json_array_foreach(as_field(report, "advice"), n, item)
+    {
+        if (json_is_string(item))
+            add(text, "%s%s", *text ? "; " : "", json_string_value(item));
+    }
     return text;
 }
 
