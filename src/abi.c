@@ -59,6 +59,8 @@ AS_EXPORT void actswap_detach(void)
     as_roots_collect_last(engine->roots);
     as_pager_attach(engine->pager, NULL, NULL);
     atomic_store(&engine->attached, false);
+    // An interrupted Python kills itself next, and then nothing of ours runs at exit.
+    as_engine_write_now(engine);
 }
 
 // --- Saved tensors

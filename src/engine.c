@@ -361,6 +361,16 @@ void as_engine_warn(struct as_engine *engine, const char *sentence)
         as_log(AS_LOG_WARN, "%s", sentence);
 }
 
+void as_engine_write_now(struct as_engine *engine)
+{
+    if (!atomic_load(&engine->used))
+        return;
+    pthread_mutex_lock(&engine->report_lock);
+    engine->written_ns = as_clock_ns();
+    write_report(engine, false);
+    pthread_mutex_unlock(&engine->report_lock);
+}
+
 void as_engine_write_sometimes(struct as_engine *engine)
 {
     const uint64_t now = as_clock_ns();

@@ -109,5 +109,6 @@ void as_engine_reconcile(struct as_engine *engine);
 
 // Rewrites the report at the end of a step, if it is time.
 void as_engine_write_sometimes(struct as_engine *engine);
+void as_engine_write_now(struct as_engine *engine);
 
 #endif

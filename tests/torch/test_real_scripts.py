@@ -17,7 +17,7 @@ model = torch.nn.Linear(8, 8).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 step = 0
 while step < 3 or what == "endless":
-    x = torch.randn(4, 8).to(device)
+    x = torch.randn(4 + 400 * step, 8).to(device)
     if what == "fails" and step == 2:
         raise RuntimeError("as it does everywhere")
     loss = (model(x) if what != "draws" else model(torch.rand_like(x))).square().mean()
