@@ -149,9 +149,6 @@ def full(**changes: Any) -> dict[str, Any]:
         {"gpu": "L40S 48GB", "usable_bytes": 44 * GIB, "fits": "as_is",
          "peak_bytes": 5 * GIB, "short_bytes": None, "basis": "simulated"},
     ]  # fmt: skip
-    whole["advice"] = [
-        "Activations are 80% of the peak: offload or recompute would help."
-    ]
     whole["run"].update(
         started_unix_ns=1_796_000_000_000_000_000,
         host="node1",
@@ -173,6 +170,13 @@ def out_of_memory(**changes: Any) -> dict[str, Any]:
             "total_bytes": 80 * GIB,
             "free_bytes": 2 * GIB,
             "largest_free_bytes": 96 * MIB,
+            "step": 0,
+            "phase": "forward",
+            "block": "blocks.2",
+            "held_by": [
+                {"category": "parameter", "bytes": 15 * GIB},
+                {"category": "activation", "bytes": 46 * GIB},
+            ],
             "to_come": [{"category": "optimizer_state", "bytes": 30 * GIB}],
         },
     )

@@ -170,7 +170,9 @@ def test_out_of_memory_comes_first(actswap: Command) -> None:
     page = one(actswap, reports.out_of_memory())
 
     assert "The program asked for 512.0 MiB while 78.0 GiB were in use" in page.text
-    assert "Still to come: 30.0 GiB of optimizer_state." in page.text
+    assert "Still to come: optimizer_state 30.0 GiB." in page.text
+    assert "in step 1, forward, in blocks.2." in page.text
+    assert "Held by activation 46.0 GiB, parameter 15.0 GiB." in page.text
     assert page.text.index("Out of memory") < page.text.index("At most")
 
 

@@ -128,7 +128,9 @@ def test_out_of_memory_tells_what_was_asked_and_what_is_to_come(
     assert told["out of memory"] == (
         "asked for 512.0 MiB with 78.0 GiB of 80.0 GiB in use"
     )
-    assert told["still to come"] == "30.0 GiB of optimizer_state"
+    assert told["held by"] == "activation 46.0 GiB, parameter 15.0 GiB"
+    assert told["still to come"] == "optimizer_state 30.0 GiB"
+    assert told["free in pieces"] == "2.0 GiB, the largest piece 96.0 MiB"
 
 
 def test_the_file_of_an_oom_belongs_to_its_report(actswap: Command) -> None:

@@ -86,21 +86,18 @@ static void put_oom(const struct as_page *page)
     const uint64_t total = as_field_number(oom, "total_bytes");
     if (total != AS_NOT_KNOWN)
         as_html(page->out, " of the %s that the card has", as_words_bytes(total, words));
-    const uint64_t pieces = as_field_number(oom, "free_bytes");
-    if (pieces != AS_NOT_KNOWN) {
-        as_html(page->out, ". %s were free", as_words_bytes(pieces, words));
-        as_html(page->out, ", the largest piece %s",
-                as_words_bytes(as_field_number(oom, "largest_free_bytes"), words));
-    }
+    if (*as_words_oom_place(oom, words))
+        as_html(page->out, ", in %s", words);
     as_html(page->out, ".</p>");
-    size_t n;
-    json_t *item;
-    json_array_foreach(as_field(oom, "to_come"), n, item)
-    {
-        const char *const category = as_field_text(item, "category");
-        as_html(page->out, "<p>Still to come: %s of %s.</p>",
-                as_words_bytes(as_field_number(item, "bytes"), words),
-                category ? category : "something");
+    if (*as_words_shares(as_field(oom, "held_by"), words))
+        as_html(page->out, "<p>Held by %s.</p>", words);
+    if (*as_words_shares(as_field(oom, "to_come"), words))
+        as_html(page->out, "<p>Still to come: %s.</p>", words);
+    const uint64_t pieces = as_field_number(oom, "free_bytes");
+    if (pieces != AS_NOT_KNOWN && pieces) {
+        as_html(page->out, "<p>%s were free in pieces", as_words_bytes(pieces, words));
+        as_html(page->out, ", the largest %s.</p>",
+                as_words_bytes(as_field_number(oom, "largest_free_bytes"), words));
     }
     as_html(page->out, "</div>\n");
 }
@@ -255,10 +252,14 @@ void as_page_memory(const struct as_page *page)
             .budget_bytes = as_field_number(page->report, "run.settings.budget_bytes"),
             .peak = as_words_peak_place(page->report, where),
         };
-        as_html(page->out, "<section id=\"memory\"><h2>Memory over time</h2>\n"
-                           "<p class=\"note\">What the tensors on the device were for. "
-                           "Each point is the highest of its stretch of time, so no peak "
-                           "is lost.</p>\n<figure id=\"timeline\">\n");
+        as_html(page->out,
+                "<section id=\"memory\"><h2>Memory over time</h2>\n"
+                "<p class=\"note\">What the tensors on the device were for. "
+                "Each point is the highest of its stretch of time, so no peak "
+                "is lost.%s</p>\n<figure id=\"timeline\">\n",
+                json_is_true(as_field(page->report, "device.simulated"))
+                    ? " The time is the simulation's, not the card's."
+                    : "");
         as_chart_timeline(page->out, &timeline, &lines);
         as_html(page->out, "</figure>\n");
         if (timeline.left_out_ns)

@@ -277,23 +277,16 @@ static void print_oom(const struct page *page)
                    as_words_bytes(as_field_number(oom, "in_use_bytes"), in_use),
                    as_words_bytes(as_field_number(oom, "total_bytes"), total));
     line(page, "out of memory", words);
+    line(page, "", as_words_oom_place(oom, words));
+    line(page, "held by", as_words_shares(as_field(oom, "held_by"), words));
+    line(page, "still to come", as_words_shares(as_field(oom, "to_come"), words));
     const uint64_t pieces = as_field_number(oom, "free_bytes");
-    if (pieces != AS_NOT_KNOWN) {
-        (void)snprintf(words, sizeof(words), "%.60s was free, the largest piece %.60s",
-                       as_words_bytes(pieces, free_bytes),
-                       as_words_bytes(as_field_number(oom, "largest_free_bytes"), total));
-        line(page, "", words);
-    }
-    size_t n;
-    json_t *item;
-    json_array_foreach(as_field(oom, "to_come"), n, item)
-    {
-        const char *const category = as_field_text(item, "category");
-        (void)snprintf(words, sizeof(words), "%.60s of %.60s",
-                       as_words_bytes(as_field_number(item, "bytes"), asked),
-                       category ? category : "");
-        line(page, n ? "" : "still to come", words);
-    }
+    if (pieces == AS_NOT_KNOWN || !pieces)
+        return;
+    (void)snprintf(words, sizeof(words), "%.60s, the largest piece %.60s",
+                   as_words_bytes(pieces, free_bytes),
+                   as_words_bytes(as_field_number(oom, "largest_free_bytes"), total));
+    line(page, "free in pieces", words);
 }
 
 void as_report_text(const struct as_run *run, FILE *out, struct as_look look, size_t top)

@@ -118,12 +118,11 @@ const char *as_words_ended(const struct as_rank *rank, as_words text)
     return text;
 }
 
-const char *as_words_peak_place(json_t *report, as_words text)
+static void add_place(json_t *moment, as_words text)
 {
-    const uint64_t step = as_field_number(report, "peak.step");
-    const char *const phase = as_field_text(report, "peak.phase");
-    const char *const block = as_field_text(report, "peak.block");
-    *text = '\0';
+    const uint64_t step = as_field_number(moment, "step");
+    const char *const phase = as_field_text(moment, "phase");
+    const char *const block = as_field_text(moment, "block");
     if (step != AS_NOT_KNOWN)
         add(text, "step %" PRIu64, step + 1);
     if (phase && strcmp(phase, "other") != 0)
@@ -132,6 +131,46 @@ const char *as_words_peak_place(json_t *report, as_words text)
         add(text, "%soutside of forward, backward and optimizer", *text ? ", " : "");
     if (block && *block)
         add(text, ", in %s", block);
+}
+
+const char *as_words_peak_place(json_t *report, as_words text)
+{
+    *text = '\0';
+    add_place(as_field(report, "peak"), text);
+    return text;
+}
+
+const char *as_words_oom_place(json_t *oom, as_words text)
+{
+    *text = '\0';
+    add_place(oom, text);
+    return text;
+}
+
+const char *as_words_shares(json_t *list, as_words text)
+{
+    uint64_t below = AS_NOT_KNOWN;
+    *text = '\0';
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        uint64_t next = 0;
+        size_t n;
+        json_t *item;
+        json_array_foreach(list, n, item)
+        {
+            const uint64_t bytes = as_field_number(item, "bytes");
+            if (bytes != AS_NOT_KNOWN && bytes < below && bytes > next)
+                next = bytes;
+        }
+        json_array_foreach(list, n, item)
+        {
+            const char *const name = as_field_text(item, "category");
+            as_words amount;
+            if (next && name && as_field_number(item, "bytes") == next)
+                add(text, "%s%s %s", *text ? ", " : "", name,
+                    as_words_bytes(next, amount));
+        }
+        below = next;
+    }
     return text;
 }
 

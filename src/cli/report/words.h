@@ -32,6 +32,12 @@ const char *as_words_ended(const struct as_rank *rank, as_words text);
 // "step 7, backward, 412 ms in" of the peak.
 const char *as_words_peak_place(json_t *report, as_words text);
 
+// "step 3, forward, in blocks.2" of an out of memory.
+const char *as_words_oom_place(json_t *oom, as_words text);
+
+// "activation 46.1 GiB, parameter 15.0 GiB" of a list by category, the largest first.
+const char *as_words_shares(json_t *list, as_words text);
+
 // How what was in use adds up to what the driver gave.
 const char *as_words_reconcile(json_t *report, as_words text);
 
