@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "track/gradients.h"
 #include "track/ledger.h"
+#include "track/place.h"
 #include "track/roots.h"
 #include "track/steps.h"
 
@@ -108,6 +109,19 @@ AS_EXPORT int actswap_need(struct actswap_page *page, void *stream,
     return as_pager_need(engine->pager, page, stream, out);
 }
 
+AS_EXPORT void actswap_used(int device, const void *address)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (engine)
+        as_ledger_use(engine->ledger, device, address);
+}
+
+AS_EXPORT uint32_t actswap_stack(const char *frames)
+{
+    return as_place_keep_stack(frames);
+}
+
 AS_EXPORT void actswap_drop(struct actswap_page *page)
 {
     struct as_engine *engine = as_engine_get();
@@ -152,6 +166,7 @@ AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream
     if (!engine)
         return -ENODEV;
     if (edge == ACTSWAP_ENTER) {
+        as_place_enter(block);
         const enum actswap_verdict verdict = as_plan_enter(engine->plan);
 
         as_pager_block(engine->pager, edge, block, verdict, stream);
@@ -159,7 +174,13 @@ AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream
     }
     as_pager_block(engine->pager, edge, block, ACTSWAP_KEEP, stream);
     as_plan_exit(engine->plan);
+    as_place_leave();
     return 0;
+}
+
+AS_EXPORT void actswap_block_name(uint64_t block, const char *name)
+{
+    as_place_name(block, name);
 }
 
 // A policy that does nothing is worse than none: its user thinks that it helps.
@@ -237,6 +258,8 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
         return -ENODEV;
     if ((unsigned)moment >= sizeof(phases) / sizeof(*phases))
         return -EINVAL;
+    if (moment != ACTSWAP_AGAIN && moment != ACTSWAP_AGAIN_END)
+        as_place_set(0);
     as_plan_mark(engine->plan, moment);
     as_pager_mark(engine->pager, moment);
     as_ledger_settle(engine->ledger, moment);
@@ -285,6 +308,14 @@ AS_EXPORT void actswap_looked(void)
 
     if (engine)
         as_ledger_looked(engine->ledger);
+}
+
+AS_EXPORT void actswap_expect(enum actswap_category category, uint64_t bytes)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (engine && (unsigned)category < ACTSWAP_CATEGORIES)
+        atomic_store(&engine->expected_bytes[category], bytes);
 }
 
 AS_EXPORT uint64_t actswap_unnamed(enum actswap_moment moment)

@@ -222,6 +222,7 @@ static struct as_facts gather(struct as_engine *engine,
         .source = source_of(engine),
         .outside = {atomic_load(&engine->context_bytes), atomic_load(&engine->comm_bytes),
                     atomic_load(&engine->other_bytes)},
+        .oom = engine->had_oom ? &engine->last_oom : NULL,
         .complete = complete,
         .ended = oom        ? "oom"
                  : complete ? "exit"
@@ -232,22 +233,24 @@ static struct as_facts gather(struct as_engine *engine,
     return facts;
 }
 
-static int write_facts(struct as_engine *engine, bool complete, bool first)
+int as_engine_create_report(struct as_engine *engine, char *path, size_t path_bytes)
 {
     struct as_pager_totals pager;
 
     as_pager_totals(engine->pager, &pager);
-    const struct as_facts facts = gather(engine, &pager, complete);
-    return first ? as_report_create(engine->path, sizeof(engine->path), &facts)
-                 : as_report_write(engine->path, &facts);
+    const struct as_facts facts = gather(engine, &pager, false);
+    return as_report_create(path, path_bytes, &facts);
 }
 
-// Under report_lock. What was written before stays; there may be room again later.
-static void write_report(struct as_engine *engine, bool complete)
+// What was written before stays; there may be room again later.
+void as_engine_write_report(struct as_engine *engine, bool complete)
 {
     if (!*engine->path)
         return;
-    const int err = write_facts(engine, complete, false);
+    struct as_pager_totals pager;
+    as_pager_totals(engine->pager, &pager);
+    const struct as_facts facts = gather(engine, &pager, complete);
+    const int err = as_report_write(engine->path, &facts);
     if (err && !engine->stale)
         as_log(AS_LOG_WARN, "report: cannot write %s: %s; it stays as it was",
                engine->shown, strerrordesc_np(-err));
@@ -288,7 +291,7 @@ static int create_report(struct as_engine *engine)
         err = make_absolute(engine->path, sizeof(engine->path));
     const size_t folder = strlen(engine->path) - strlen(engine->shown);
     if (!err)
-        err = write_facts(engine, false, true);
+        err = as_engine_create_report(engine, engine->path, sizeof(engine->path));
     if (!err) // the name may have got a number
         snprintf(engine->shown, sizeof(engine->shown), "%s", engine->path + folder);
     return err;
@@ -367,7 +370,7 @@ void as_engine_write_now(struct as_engine *engine)
         return;
     pthread_mutex_lock(&engine->report_lock);
     engine->written_ns = as_clock_ns();
-    write_report(engine, false);
+    as_engine_write_report(engine, false);
     pthread_mutex_unlock(&engine->report_lock);
 }
 
@@ -378,7 +381,7 @@ void as_engine_write_sometimes(struct as_engine *engine)
     pthread_mutex_lock(&engine->report_lock);
     if (!engine->written_ns || now - engine->written_ns >= WRITE_EVERY_NS) {
         engine->written_ns = now;
-        write_report(engine, false);
+        as_engine_write_report(engine, false);
     }
     pthread_mutex_unlock(&engine->report_lock);
 }
@@ -395,7 +398,7 @@ static void at_exit(void)
         return;
     as_engine_reconcile(engine);
     pthread_mutex_lock(&engine->report_lock);
-    write_report(engine, true);
+    as_engine_write_report(engine, true);
     if (engine->rank == 0 && engine->log_level >= AS_LOG_INFO) {
         as_pager_totals(engine->pager, &pager);
         const struct as_facts facts = gather(engine, &pager, true);
@@ -536,52 +539,5 @@ void as_engine_stream_ending(void *stream)
 
     if (engine)
         as_pager_stream_ending(engine->pager, stream);
-    errno = saved_errno;
-}
-
-static void say_holders(const struct as_ledger_totals *totals, char *text,
-                        size_t text_bytes)
-{
-    size_t used = 0;
-    char amount[AS_TEXT_AMOUNT];
-
-    *text = '\0';
-    for (int i = ACTSWAP_CATEGORIES; i-- > 0 && used < text_bytes;) {
-        if (!totals->live_by_category[i])
-            continue;
-        used +=
-            (size_t)snprintf(text + used, text_bytes - used, "%s%s %s", used ? ", " : "",
-                             actswap_category_name((enum actswap_category)i),
-                             as_text_amount(totals->live_by_category[i], amount));
-    }
-}
-
-void as_engine_out_of_memory(uint64_t asked_bytes, uint64_t allocated_bytes,
-                             uint64_t reserved_bytes)
-{
-    const int saved_errno = errno;
-    struct as_engine *engine = as_engine_get();
-    struct as_ledger_totals totals;
-    char asked[AS_TEXT_AMOUNT], allocated[AS_TEXT_AMOUNT], reserved[AS_TEXT_AMOUNT];
-    char holders[256];
-
-    // A hook's word counts only where no framework speaks: its allocator tries again.
-    if (!engine || (!reserved_bytes && atomic_load(&engine->events)))
-        return;
-    as_engine_use(engine);
-    atomic_store(&engine->oom, true);
-    as_ledger_totals(engine->ledger, -1, &totals);
-    say_holders(&totals, holders, sizeof(holders));
-    as_log(
-        AS_LOG_ERROR,
-        "out of memory: step %llu, asked for %s, in use %s, reserved %s; held by %s",
-        (unsigned long long)as_steps_count(engine->steps) + 1,
-        as_text_amount(asked_bytes, asked),
-        as_text_amount(allocated_bytes ? allocated_bytes : totals.live_bytes, allocated),
-        as_text_amount(reserved_bytes ? reserved_bytes : totals.reserved_bytes, reserved),
-        *holders ? holders : "nothing");
-    pthread_mutex_lock(&engine->report_lock);
-    write_report(engine, false);
-    pthread_mutex_unlock(&engine->report_lock);
     errno = saved_errno;
 }

@@ -20,7 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <actswap/actswap.h>
+
 #include "core/settings.h"
+#include "report/oom.h"
 #include "report/report.h"
 #include "track/notes.h"
 
@@ -43,6 +46,7 @@ struct as_engine {
     atomic_bool oom; // out of memory, and no step since
     const char *_Atomic framework;
     _Atomic uint64_t after_forward_bytes;
+    _Atomic uint64_t expected_bytes[ACTSWAP_CATEGORIES]; // 0: not known
     _Atomic uint64_t context_bytes, comm_bytes, other_bytes; // as in struct as_outside
 
     pthread_mutex_t step_lock; // the figures at the last step's end
@@ -50,6 +54,9 @@ struct as_engine {
 
     pthread_mutex_t report_lock; // the rest; no CUDA call under it
     bool stale; // the last write failed
+    struct as_oom last_oom;
+    bool had_oom;
+    unsigned oom_files;
     uint64_t written_ns; // 0: not since the first memory was taken
     int rank, world, log_level;
     uint64_t device_bytes;
@@ -106,6 +113,13 @@ void as_engine_warn(struct as_engine *engine, const char *sentence);
 // Compares what the driver gave with what the framework's allocator has, at a time when
 // neither changes.
 void as_engine_reconcile(struct as_engine *engine);
+
+// Writes a report under a name that did not exist, which `path` becomes. 0 or a negative
+// errno. Under report_lock, as the next one.
+int as_engine_create_report(struct as_engine *engine, char *path, size_t path_bytes);
+
+// Rewrites the run's own report and tells the user when that fails.
+void as_engine_write_report(struct as_engine *engine, bool complete);
 
 // Rewrites the report at the end of a step, if it is time.
 void as_engine_write_sometimes(struct as_engine *engine);

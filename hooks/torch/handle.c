@@ -7,6 +7,7 @@
 
 #include "framework.h"
 #include "library.h"
+#include "stack.h"
 #include "verbs.h"
 #include "view.h"
 
@@ -16,6 +17,7 @@ struct handle {
     PyObject *tensor; // follows the version; beside a page it owns no memory
     struct as_view view; // of a page
     int device;
+    const void *address; // without a page, of what the library was asked about; or NULL
     bool is_itself; // `tensor` is the very object that was saved
 
     long long version; // -1: not known
@@ -212,11 +214,14 @@ static bool hand_over(struct handle *handle, PyObject *tensor)
 
     saved.version = (uint64_t)handle->version;
     saved.category = role_of(handle, tensor);
+    saved.stack = as_stack_now();
     if (library->save(&saved, &handle->page) == 0) {
         handle->device = saved.device;
         return true;
     }
     handle->page = NULL;
+    handle->device = saved.device;
+    handle->address = saved.address;
     Py_DECREF((PyObject *)saved.ref);
     as_view_finish(&handle->view);
     return false;
@@ -331,6 +336,8 @@ PyObject *as_handle_unpack(PyObject *object)
         return NULL;
     if (handle->page)
         return bring_back(handle);
+    if (handle->address)
+        library->used(handle->device, handle->address);
     Py_INCREF(handle->tensor);
     return handle->tensor;
 }

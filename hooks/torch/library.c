@@ -15,9 +15,10 @@ static const struct {
     size_t offset;
 } entries[] = {
     ENTRY(abi_version), ENTRY(version), ENTRY(category_name), ENTRY(attach),
-    ENTRY(detach),      ENTRY(save),    ENTRY(need),          ENTRY(drop),
-    ENTRY(block),       ENTRY(mark),    ENTRY(tag),           ENTRY(suggest),
-    ENTRY(held),        ENTRY(looked),  ENTRY(unnamed),       ENTRY(root),
+    ENTRY(detach),      ENTRY(save),    ENTRY(need),          ENTRY(used),
+    ENTRY(stack),       ENTRY(drop),    ENTRY(block),         ENTRY(block_name),
+    ENTRY(mark),        ENTRY(tag),     ENTRY(suggest),       ENTRY(held),
+    ENTRY(looked),      ENTRY(expect),  ENTRY(unnamed),       ENTRY(root),
     ENTRY(gradient),    ENTRY(note),    ENTRY(stats),
 };
 

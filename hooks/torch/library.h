@@ -17,13 +17,17 @@ struct as_library {
     void (*detach)(void);
     int (*save)(const struct actswap_saved *saved, struct actswap_page **page);
     int (*need)(struct actswap_page *page, void *stream, struct actswap_resident *out);
+    void (*used)(int device, const void *address);
+    uint32_t (*stack)(const char *frames);
     void (*drop)(struct actswap_page *page);
     int (*block)(enum actswap_edge edge, uint64_t block, void *stream);
+    void (*block_name)(uint64_t block, const char *name);
     int (*mark)(enum actswap_moment moment);
     int (*tag)(int device, const void *address, enum actswap_category category);
     int (*suggest)(int device, const void *address, enum actswap_category category);
     int (*held)(int device, const void *address);
     void (*looked)(void);
+    void (*expect)(enum actswap_category category, uint64_t bytes);
     uint64_t (*unnamed)(enum actswap_moment moment);
     int (*root)(int device, const void *address, size_t bytes, void *stream);
     int (*gradient)(int device, const void *address, size_t bytes, void *stream);

@@ -12,6 +12,7 @@
 #include "framework.h"
 #include "handle.h"
 #include "library.h"
+#include "stack.h"
 
 static struct as_library library;
 
@@ -32,6 +33,7 @@ static PyObject *module_bind(PyObject *module, PyObject *arguments)
         return PyErr_Format(PyExc_RuntimeError, "no actswap library is preloaded");
     if (as_framework_bind(torch, helpers) || as_handle_bind(&library))
         return NULL;
+    as_stack_bind(&library, torch, helpers);
     Py_RETURN_NONE;
 }
 
@@ -79,6 +81,18 @@ static PyObject *module_block(PyObject *module, PyObject *arguments)
     if (!failed && as_handle_attach())
         verdict = library.block((enum actswap_edge)edge, number, stream);
     return PyLong_FromLong(verdict < 0 ? ACTSWAP_KEEP : verdict);
+}
+
+// block_name(number, name) -> None
+static PyObject *module_block_name(PyObject *module, PyObject *arguments)
+{
+    unsigned long long number;
+    const char *name;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "Ks:block_name", &number, &name))
+        return NULL;
+    library.block_name(number, name);
+    Py_RETURN_NONE;
 }
 
 static PyObject *module_mark(PyObject *module, PyObject *moment)
@@ -179,6 +193,18 @@ static PyObject *module_looked(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     library.looked();
+    Py_RETURN_NONE;
+}
+
+// expect(category, bytes) -> None
+static PyObject *module_expect(PyObject *module, PyObject *arguments)
+{
+    int category;
+    unsigned long long bytes;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "iK:expect", &category, &bytes))
+        return NULL;
+    library.expect((enum actswap_category)category, bytes);
     Py_RETURN_NONE;
 }
 
@@ -311,11 +337,13 @@ static PyMethodDef methods[] = {
     {"unpack", module_unpack, METH_O, NULL},
     {"record", module_record, METH_O, NULL},
     {"block", module_block, METH_VARARGS, NULL},
+    {"block_name", module_block_name, METH_VARARGS, NULL},
     {"mark", module_mark, METH_O, NULL},
     {"tag", module_tag, METH_VARARGS, NULL},
     {"suggest", module_suggest, METH_VARARGS, NULL},
     {"held", module_held, METH_VARARGS, NULL},
     {"looked", module_looked, METH_NOARGS, NULL},
+    {"expect", module_expect, METH_VARARGS, NULL},
     {"unnamed", module_unnamed, METH_O, NULL},
     {"see_gradient", module_see_gradient, METH_O, NULL},
     {"root", module_root, METH_O, NULL},

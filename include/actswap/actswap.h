@@ -135,6 +135,7 @@ struct actswap_saved {
     void *stream; // the stream that the saving code runs on
     void *ref; // keeps the storage alive
     enum actswap_category category; // if the framework knows it, else ACTSWAP_UNKNOWN
+    uint32_t stack; // that saves it: of actswap_stack(), or 0
 };
 
 // Puts a saved storage under the library's care.
@@ -159,6 +160,15 @@ struct actswap_resident {
 // and `address` what it was.
 // -ENOMEM: the framework had no device memory. -EIO: the device refused the copy.
 int actswap_need(struct actswap_page *page, void *stream, struct actswap_resident *out);
+
+// A saved storage that has no page is used, at this address: tells how long it waited, and
+// which block a backward is at work on.
+void actswap_used(int device, const void *address);
+
+// Keeps a call stack for the report: its frames as text, "file.py:12 function", outermost
+// first, divided by newlines. Returns the number that stands for it, or 0 when there is no
+// more room. To be asked once for each stack.
+uint32_t actswap_stack(const char *frames);
 
 // Ends one save's interest in the page, used or not. NULL is accepted.
 void actswap_drop(struct actswap_page *page);
@@ -192,6 +202,9 @@ enum actswap_verdict {
 // Blocks may nest; an exit must match the innermost entry.
 int actswap_block(enum actswap_edge edge, uint64_t block, void *stream);
 
+// What people call the block, such as "layers.3".
+void actswap_block_name(uint64_t block, const char *name);
+
 enum actswap_moment {
     ACTSWAP_FORWARD, // the model's forward begins
     ACTSWAP_BACKWARD, // forward is over, backward begins
@@ -219,6 +232,9 @@ int actswap_suggest(int device, const void *address, enum actswap_category categ
 // that are alive were looked at: what nobody was said to hold is then a library's own.
 int actswap_held(int device, const void *address);
 void actswap_looked(void);
+
+// The bytes that a category will have once all of it is there, for the time before that.
+void actswap_expect(enum actswap_category category, uint64_t bytes);
 
 // Bytes alive without a name that were made after `moment` (ACTSWAP_STEP: between steps).
 uint64_t actswap_unnamed(enum actswap_moment moment);

@@ -201,6 +201,15 @@ static int read_ranks(struct as_settings *settings, const char *value,
     return 0;
 }
 
+static int read_stacks(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    static const char *const names[] = {"python", "none", NULL};
+
+    settings->stacks = value;
+    return read_choice(value, "a kind of stacks", names, complaint) < 0 ? -EINVAL : 0;
+}
+
 static int read_skip(struct as_settings *settings, const char *value,
                      const struct complaint *complaint)
 {
@@ -315,6 +324,8 @@ static const struct setting table[] = {
      "time, %q{VARIABLE}, %%. A file that exists is kept: the new one gets a number.",
      read_report},
     {"ACTSWAP_RANKS", "all|0|0,7", "all", "The ranks that write a report.", read_ranks},
+    {"ACTSWAP_STACKS", "python|none", "python",
+     "Whether the report says which lines of the script save tensors.", read_stacks},
     {"ACTSWAP_LOG", "quiet|error|warn|info|debug", "info on rank 0, warn on others",
      "How much is said.", read_log},
     {"ACTSWAP_LOG_FILE", "PATH", "standard error", "Where it is said.", read_log_file},
@@ -347,6 +358,7 @@ static const struct as_settings defaults = {
     .offload_min_bytes = 4096,
     .report = "actswap-%i/rank%r.json",
     .ranks = "all",
+    .stacks = "python",
     .log_level = -1,
     .strict = true,
     .sim_gpus = 1,

@@ -3,12 +3,14 @@
 // How a page is found on the device or comes in again.
 #include <errno.h>
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "cuda/runtime.h"
 #include "pager/edges.h"
 #include "pager/lane.h"
 #include "pager/state.h"
 #include "track/ledger.h"
+#include "track/place.h"
 
 // The stream has waited for the copy in if it brought the page in itself; another one does
 // it here. A captured one may wait for nothing outside of its capture: the host waits.
@@ -25,6 +27,14 @@ static int answer(struct actswap_page *page, void *arrived, void *owner, void *s
     return err ? -EIO : 0;
 }
 
+// A backward is at work where the page was saved.
+static void note_use(struct as_pager *pager, const struct actswap_page *page)
+{
+    as_place_set(page->place);
+    as_ledger_waited(pager->ledger, page->lane->device, page->stack, page->bytes,
+                     as_clock_ns() - page->saved_ns);
+}
+
 // True if the page is on the device: *out is filled in and the page is in use from now.
 static bool find_resident(struct as_pager *pager, struct actswap_page *page,
                           struct actswap_resident *out, void **arrived, void **owner)
@@ -33,7 +43,8 @@ static bool find_resident(struct as_pager *pager, struct actswap_page *page,
     while (page->arriving)
         pthread_cond_wait(&pager->moved, &pager->lock);
     bool resident = page->ref;
-    page->needs++;
+    if (!page->needs++)
+        note_use(pager, page);
     as_page_unlink(page);
     if (page->restored && resident && page->users && !page->stays)
         as_page_append(&pager->back, page);

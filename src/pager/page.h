@@ -36,6 +36,8 @@ struct actswap_page {
     const struct actswap_verbs *verbs;
     void *context;
     struct as_lane *lane;
+    uint32_t place, stack; // where it was saved (track/place.h)
+    uint64_t saved_ns;
 
     unsigned users, holds;
     unsigned needs; // how often it was needed

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "cuda/runtime.h"
 #include "pager/admission.h"
 #include "pager/frame.h"
 #include "pager/lane.h"
 #include "pager/state.h"
+#include "track/place.h"
 
 // As many as one layer's saves, or so: their copies have had time to go out meanwhile.
 enum { OUTSIDE_PAGES = 8 };
@@ -178,6 +180,9 @@ static struct actswap_page *new_page(struct as_pager *pager, struct request *req
     page->verbs = request->verbs;
     page->context = request->context;
     page->lane = lane;
+    page->place = as_place_now();
+    page->stack = request->saved->stack;
+    page->saved_ns = as_clock_ns();
     page->users = 1;
     page->stays = true; // until its copy out is queued
     page->ref = request->saved->ref;
@@ -287,7 +292,8 @@ static void name_by_use(struct as_pager *pager, const struct actswap_saved *save
     else if (!category && reason != ACTSWAP_KEPT_DETACHED)
         category = ACTSWAP_ACTIVATION;
     if (category && reason != ACTSWAP_KEPT_UNKNOWN)
-        as_ledger_tag(pager->ledger, saved->device, saved->address, category);
+        as_ledger_save(pager->ledger, saved->device, saved->address, category,
+                       saved->stack);
 }
 
 static enum actswap_reason admit(struct as_pager *pager, struct request *request,

@@ -14,6 +14,7 @@
 #include "report/json.h"
 #include "report/report.h"
 #include "track/ledger.h"
+#include "track/place.h"
 #include "track/timeline.h"
 
 // Time since the run began.
@@ -107,7 +108,7 @@ void as_report_advice(const struct as_peak *peak, char *text, size_t text_bytes)
     const unsigned percent = (unsigned)(100 * (double)activation / (double)total + 0.5);
     if (fixed)
         snprintf(ratio, sizeof(ratio),
-                 ", %.2g times what parameters, gradients and optimizer state take",
+                 ", %.2g times parameters, gradients and optimizer state",
                  (double)activation / (double)fixed);
     as_text_amount(total - activation, without);
     if (percent < 15)
@@ -143,10 +144,12 @@ void as_report_peak(struct as_json *json, const struct as_facts *facts)
     };
     struct as_ledger_totals totals, segments;
     struct as_peak peak;
+    char block[128];
 
     as_ledger_totals(facts->ledger, -1, &totals);
     as_ledger_totals(facts->segments, -1, &segments);
     as_ledger_peak(facts->ledger, &peak);
+    as_place_text(peak.block, block, sizeof(block));
     as_json_open(json, "peak", '{');
     as_json_text(json, "source", sources[facts->source]);
     as_json_number(json, "bytes", totals.peak_bytes);
@@ -154,6 +157,7 @@ void as_report_peak(struct as_json *json, const struct as_facts *facts)
     as_json_number(json, "driver_bytes", segments.peak_bytes);
     as_json_number(json, "step", totals.peak_step);
     as_json_text(json, "phase", as_phase_name((enum as_phase)totals.peak_phase));
+    as_json_text(json, "block", *block ? block : NULL);
     as_json_number(json, "t_ns", since_start(peak.t_ns));
     write_moment(json, "before", facts, peak.before);
     as_json_open(json, "by_category", '[');

@@ -16,6 +16,9 @@ void as_report_peak(struct as_json *json, const struct as_facts *facts);
 void as_report_advices(struct as_json *json, const struct as_facts *facts);
 void as_report_timeline(struct as_json *json, const struct as_facts *facts);
 
+// Stacks, sites, modules and idle gaps.
+void as_report_places(struct as_json *json, const struct as_facts *facts);
+
 // A sentence: is doing without activations worth a thought? "" when nothing was seen.
 void as_report_advice(const struct as_peak *peak, char *text, size_t text_bytes);
 

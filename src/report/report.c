@@ -19,6 +19,7 @@
 #include "pager/pager.h"
 #include "report/json.h"
 #include "report/memory.h"
+#include "report/oom.h"
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/steps.h"
@@ -297,6 +298,9 @@ static int write_all(int fd, const struct as_facts *facts)
     write_steps(&json, facts->steps);
     as_report_peak(&json, facts);
     as_report_timeline(&json, facts);
+    as_report_places(&json, facts);
+    if (facts->oom)
+        as_oom_write(&json, facts->oom);
     write_moves(&json, facts);
     write_kept(&json, facts->pager);
     write_notes(&json, facts->notes);

@@ -14,6 +14,7 @@
 
 struct as_ledger;
 struct as_notes;
+struct as_oom;
 struct as_pager_totals;
 struct as_settings;
 struct as_steps;
@@ -51,6 +52,8 @@ struct as_facts {
     const char *compute; // of the simulated device
     enum as_source source;
     struct as_outside outside;
+
+    const struct as_oom *oom; // the last out of memory, or NULL
 
     bool complete;
     const char *ended; // "exit", "oom", "running"

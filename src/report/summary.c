@@ -9,9 +9,11 @@
 #include "core/settings.h"
 #include "core/text.h"
 #include "pager/pager.h"
+#include "report/memory.h"
 #include "report/report.h"
 #include "track/ledger.h"
 #include "track/notes.h"
+#include "track/place.h"
 #include "track/steps.h"
 
 struct page {
@@ -75,8 +77,12 @@ static void add_peak(struct page *page, const struct as_facts *facts,
         add(page, " (%llu %%)",
             (unsigned long long)(totals->peak_bytes * 100 / facts->device_bytes));
     }
-    add(page, "  in step %llu, %s\n", (unsigned long long)totals->peak_step + 1,
-        as_phase_name((enum as_phase)totals->peak_phase));
+    struct as_peak peak;
+    char block[128];
+    as_ledger_peak(facts->ledger, &peak);
+    as_place_text(peak.block, block, sizeof(block));
+    add(page, "  in step %llu, %s%s%s\n", (unsigned long long)totals->peak_step + 1,
+        as_phase_name((enum as_phase)totals->peak_phase), *block ? " of " : "", block);
     add(page, "  reserved         ");
     add_amount(page, totals->peak_reserved_bytes);
     add(page, " at most\n");
@@ -117,20 +123,46 @@ static void add_moves(struct page *page, const struct as_facts *facts,
     add(page, " to pin; this one's is no limit here\n");
 }
 
-static void add_categories(struct page *page, const struct as_ledger_totals *totals)
+// The largest of what is left in `bytes`, taken out of it; -1: nothing is.
+static int take_largest(uint64_t bytes[], size_t count, uint64_t *taken)
 {
-    if (!totals->peak_bytes)
-        return;
-    add(page, "  at the peak      ");
-    const char *between = "";
-    for (int i = ACTSWAP_CATEGORIES; i-- > 0;) {
-        if (!totals->peak_by_category[i])
-            continue;
-        add(page, "%s%s ", between, actswap_category_name((enum actswap_category)i));
-        add_amount(page, totals->peak_by_category[i]);
-        between = ", ";
+    size_t largest = 0;
+
+    for (size_t i = 1; i < count; i++)
+        largest = bytes[i] > bytes[largest] ? i : largest;
+    *taken = bytes[largest];
+    bytes[largest] = 0;
+    return *taken ? (int)largest : -1;
+}
+
+static void add_categories(struct page *page, const struct as_facts *facts,
+                           const struct as_ledger_totals *totals)
+{
+    uint64_t left[ACTSWAP_CATEGORIES], bytes;
+    const char *label = "at the peak";
+    struct as_peak peak;
+    char advice[256];
+    int category;
+
+    memcpy(left, totals->peak_by_category, sizeof(left));
+    while ((category = take_largest(left, ACTSWAP_CATEGORIES, &bytes)) >= 0) {
+        char amount[AS_TEXT_AMOUNT];
+
+        add(page, "  %-16s %s %s (%u %%)\n", label,
+            actswap_category_name((enum actswap_category)category),
+            as_text_amount(bytes, amount),
+            (unsigned)(100 * (double)bytes / (double)totals->peak_bytes + 0.5));
+        label = "";
     }
-    add(page, "\n");
+    as_ledger_peak(facts->ledger, &peak);
+    as_report_advice(&peak, advice, sizeof(advice));
+    char *rest = strstr(advice, ": "); // two lines of a screen's width
+    if (rest)
+        *rest = '\0';
+    if (*advice)
+        add(page, "  %-16s %s%s\n", "", advice, rest ? ":" : "");
+    if (rest)
+        add(page, "  %-16s %s\n", "", rest + 2);
 }
 
 static void add_losses(struct page *page, const struct as_facts *facts)
@@ -191,7 +223,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     as_ledger_totals(facts->ledger, -1, &totals);
     add_title(&page, facts);
     add_peak(&page, facts, &totals);
-    add_categories(&page, &totals);
+    add_categories(&page, facts, &totals);
     add_last_step(&page, facts);
     add_moves(&page, facts, &totals);
     if (facts->settings->policy == AS_POLICY_OFFLOAD)

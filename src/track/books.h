@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "track/ledger.h"
+#include "track/tally.h"
 #include "track/timeline.h"
 #include "track/tree.h"
 
@@ -35,6 +36,8 @@ struct as_books {
     struct as_share live[ACTSWAP_CATEGORIES];
     struct as_moment peak, before, after; // and when the peak's step began and ended
     struct as_moment start; // of this step
+    uint32_t peak_block; // that was running at the peak
+    struct as_tally *tally; // as the timeline
     struct as_timeline *timeline; // NULL until the first block, or no memory
 };
 
@@ -56,6 +59,9 @@ void as_books_rename(struct as_ledger *ledger, struct as_node *node,
 
 // The block is about to be freed: the last chance for a name.
 void as_books_end(struct as_ledger *ledger, struct as_node *node);
+
+// What was alive at the peak is counted when it goes.
+void as_books_tally(struct as_books *books, const struct as_node *node);
 
 // The live block that holds `address`, or NULL; *device becomes its own if it is -1.
 struct as_node *as_books_find(struct as_ledger *ledger, int *device, const void *address);

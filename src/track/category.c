@@ -3,6 +3,7 @@
 // What a block holds: said by the framework, told by its use, or by how long it lived.
 #include <errno.h>
 
+#include "core/clock.h"
 #include "track/books.h"
 
 static void move(struct as_share shares[], const struct as_node *node,
@@ -92,6 +93,93 @@ int as_ledger_suggest(struct as_ledger *ledger, int device, const void *address,
     return name_block(ledger, device, address, category, has_no_name);
 }
 
+void as_ledger_save(struct as_ledger *ledger, int device, const void *address,
+                    enum actswap_category category, uint32_t stack)
+{
+    const bool by_use = category == ACTSWAP_ACTIVATION || category == ACTSWAP_INPUT;
+    const uint64_t now_ns = as_clock_ns();
+
+    pthread_mutex_lock(&ledger->lock);
+    struct as_node *node = as_books_find(ledger, &device, address);
+    if (node) {
+        if (!by_use || was_given_none(node))
+            as_books_rename(ledger, node, category, false);
+        if (!node->stack && stack < AS_PLACES)
+            node->stack = stack;
+        node->saved_ns = now_ns;
+    }
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+// Under the lock.
+static void count_gap(struct as_books *books, uint32_t stack, uint64_t bytes,
+                      uint64_t gap_ns)
+{
+    if (books->tally)
+        as_tally_gap(books->tally, stack, bytes, gap_ns);
+}
+
+void as_ledger_use(struct as_ledger *ledger, int device, const void *address)
+{
+    const uint64_t now_ns = as_clock_ns();
+
+    pthread_mutex_lock(&ledger->lock);
+    struct as_node *node = as_books_find(ledger, &device, address);
+    if (node && node->saved_ns && node->category == ACTSWAP_ACTIVATION) {
+        count_gap(&ledger->devices[device], node->stack, node->bytes,
+                  now_ns - node->saved_ns);
+        node->saved_ns = 0;
+    }
+    if (node && node->category == ACTSWAP_ACTIVATION)
+        as_place_set(node->block);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+void as_ledger_waited(struct as_ledger *ledger, int device, uint32_t stack,
+                      uint64_t bytes, uint64_t gap_ns)
+{
+    if (device < 0 || device >= AS_LEDGER_DEVICES || stack >= AS_PLACES)
+        return;
+    pthread_mutex_lock(&ledger->lock);
+    count_gap(&ledger->devices[device], stack, bytes, gap_ns);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+// --- At the peak
+
+void as_books_tally(struct as_books *books, const struct as_node *node)
+{
+    if (books->tally && node->generation < books->peak.generation)
+        as_tally_count(books->tally, node, books->peak.generation);
+}
+
+bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tally)
+{
+    if (device < 0 || device >= AS_LEDGER_DEVICES)
+        return false;
+
+    pthread_mutex_lock(&ledger->lock);
+    const struct as_books *books = &ledger->devices[device];
+    const uint64_t peak_generation = books->peak.generation;
+    const bool any = books->tally;
+    if (any)
+        *tally = *books->tally;
+    for (uint32_t i = 1; any && i < ledger->tree.count; i++) {
+        const struct as_node *node = &ledger->tree.nodes[i];
+
+        if (node->bytes && node->device == device && node->generation < peak_generation)
+            as_tally_count(tally, node, peak_generation);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+    for (uint32_t i = 0; any && i < AS_PLACES; i++) {
+        if (tally->blocks[i].peak_generation != peak_generation)
+            tally->blocks[i] = (struct as_count){0};
+        if (tally->stacks[i].peak_generation != peak_generation)
+            tally->stacks[i] = (struct as_count){0};
+    }
+    return any;
+}
+
 // --- By lifetime
 
 int as_ledger_held(struct as_ledger *ledger, int device, const void *address)
@@ -160,6 +248,21 @@ static void settle_node(struct as_ledger *ledger, struct as_node *node,
         category = ACTSWAP_UNKNOWN;
     if (category)
         as_books_rename(ledger, node, category, true);
+}
+
+void as_ledger_presume(struct as_ledger *ledger)
+{
+    pthread_mutex_lock(&ledger->lock);
+    for (uint32_t i = 1; i < ledger->tree.count; i++) {
+        struct as_node *node = &ledger->tree.nodes[i];
+        const bool running = node->phase != AS_PHASE_OTHER &&
+                             node->phase == ledger->phase &&
+                             node->generation >= ledger->step_generation;
+
+        if (node->bytes && node->category == ACTSWAP_UNKNOWN && running)
+            as_books_rename(ledger, node, ACTSWAP_TEMPORARY, true);
+    }
+    pthread_mutex_unlock(&ledger->lock);
 }
 
 uint64_t as_ledger_unnamed(struct as_ledger *ledger, enum as_phase phase)

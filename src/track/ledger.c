@@ -19,11 +19,13 @@ struct as_ledger *as_ledger_create(void)
     return ledger;
 }
 
-static void destroy_timelines(struct as_ledger *ledger)
+static void destroy_details(struct as_ledger *ledger)
 {
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
         free(ledger->devices[i].timeline);
+        free(ledger->devices[i].tally);
         ledger->devices[i].timeline = NULL;
+        ledger->devices[i].tally = NULL;
     }
 }
 
@@ -31,7 +33,7 @@ void as_ledger_destroy(struct as_ledger *ledger)
 {
     if (!ledger)
         return;
-    destroy_timelines(ledger);
+    destroy_details(ledger);
     as_tree_finish(&ledger->tree);
     pthread_mutex_destroy(&ledger->lock);
     free(ledger);
@@ -77,6 +79,8 @@ static uint64_t reach(struct as_ledger *ledger, struct as_books *books)
 {
     const uint64_t now_ns = as_clock_ns();
 
+    if (!books->tally)
+        books->tally = calloc(1, sizeof(*books->tally));
     if (!books->timeline) {
         books->timeline = malloc(sizeof(*books->timeline));
         if (!books->timeline)
@@ -124,6 +128,7 @@ static void note_peak(struct as_ledger *ledger, struct as_books *books, uint64_t
         totals->peak_step = ledger->step;
         totals->peak_phase = (int)ledger->phase;
         books->peak_ns = now_ns;
+        books->peak_block = as_place_now();
         books->after.generation = 0;
         take_moment(ledger, books, &books->peak);
     }
@@ -166,6 +171,7 @@ static void remove_at(struct as_ledger *ledger, struct as_books *books, uint32_t
     struct as_ledger_totals *totals = &books->totals;
 
     as_books_end(ledger, node);
+    as_books_tally(books, node);
     struct as_share *share = &books->live[node->category];
     share->bytes -= node->bytes;
     share->inferred_bytes -= node->inferred ? node->bytes : 0;
@@ -202,6 +208,7 @@ void as_ledger_add(struct as_ledger *ledger, int device, const void *address,
             .stream = stream,
             .device = (uint8_t)device,
             .phase = (uint8_t)ledger->phase,
+            .block = as_place_now(),
         };
         note_stream(books, stream, ledger->next_generation);
         __atomic_store_n(&ledger->next_generation, ledger->next_generation + 1,
@@ -248,7 +255,7 @@ void as_ledger_clear(struct as_ledger *ledger)
 {
     pthread_mutex_lock(&ledger->lock);
     as_tree_clear(&ledger->tree);
-    destroy_timelines(ledger);
+    destroy_details(ledger);
     memset(ledger->devices, 0, sizeof(ledger->devices));
     memset(ledger->unnamed_bytes, 0, sizeof(ledger->unnamed_bytes));
     pthread_mutex_unlock(&ledger->lock);
@@ -381,6 +388,7 @@ void as_ledger_peak(struct as_ledger *ledger, struct as_peak *peak)
         highest = books->totals.peak_bytes;
         peak->device = i;
         peak->t_ns = books->peak_ns;
+        peak->block = books->peak_block;
     }
     pthread_mutex_unlock(&ledger->lock);
 }

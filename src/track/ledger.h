@@ -85,10 +85,26 @@ int as_ledger_tag(struct as_ledger *ledger, int device, const void *address,
 int as_ledger_suggest(struct as_ledger *ledger, int device, const void *address,
                       enum actswap_category category);
 
+// It is saved for backward by this stack (of place.h, or 0): as as_ledger_tag, and how long
+// it waits is counted from now.
+void as_ledger_save(struct as_ledger *ledger, int device, const void *address,
+                    enum actswap_category category, uint32_t stack);
+
+// It is used by a backward, which is then at work on the block that made it.
+void as_ledger_use(struct as_ledger *ledger, int device, const void *address);
+
+// The same for bytes that were elsewhere meanwhile.
+void as_ledger_waited(struct as_ledger *ledger, int device, uint32_t stack,
+                      uint64_t bytes, uint64_t gap_ns);
+
 // A tensor of the script holds the block: no library made it for itself. as_ledger_looked
 // says that all that are alive now were looked at.
 int as_ledger_held(struct as_ledger *ledger, int device, const void *address);
 void as_ledger_looked(struct as_ledger *ledger);
+
+// What the running phase made is temporary until somebody says otherwise: when the program
+// may end here.
+void as_ledger_presume(struct as_ledger *ledger);
 
 // Names by lifetime what is alive and has no name when a phase ends: what outlives the
 // forward that made it is an activation, the backward a gradient, the update optimizer
@@ -132,6 +148,7 @@ struct as_share {
 struct as_peak {
     int device; // -1: nothing was ever allocated
     uint64_t t_ns; // as_clock_ns()
+    uint32_t block; // of place.h, that was running
     struct as_share before[ACTSWAP_CATEGORIES]; // when its step began
     struct as_share at[ACTSWAP_CATEGORIES];
     struct as_share after[ACTSWAP_CATEGORIES]; // when its step ended, or now
@@ -139,13 +156,32 @@ struct as_peak {
 
 void as_ledger_peak(struct as_ledger *ledger, struct as_peak *peak);
 
+// A copy of one device's tally, complete for the peak. False: there is none.
+struct as_tally;
+bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tally);
+
 // A copy of one device's timeline; its count is 0 when there is none.
 struct as_timeline;
 void as_ledger_timeline(struct as_ledger *ledger, int device,
                         struct as_timeline *timeline);
 
+// What is alive now.
+void as_ledger_shares(struct as_ledger *ledger, struct as_share shares[]);
+
+// What lies between blocks: of the memory that `segments` got from the driver, all that no
+// block of `ledger` covers, and the largest piece. False: blocks lie outside of any
+// segment, so that this cannot be told.
+struct as_holes {
+    uint64_t bytes, largest_bytes;
+};
+
+bool as_ledger_holes(struct as_ledger *ledger, struct as_ledger *segments, int device,
+                     struct as_holes *holes);
+
 // Starts a new step: step peaks begin at what is live now.
 void as_ledger_step(struct as_ledger *ledger);
+
+enum as_phase as_ledger_phase(struct as_ledger *ledger);
 
 // Where the run is from now on: what a new peak is labelled with.
 void as_ledger_place(struct as_ledger *ledger, uint64_t step, enum as_phase phase);

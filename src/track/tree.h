@@ -18,8 +18,11 @@ struct as_node {
     size_t bytes; // 0: not in use
     uint64_t generation;
     void *stream;
+    uint64_t saved_ns; // when it was saved and not used since, or 0
     uint32_t left, right;
     uint32_t priority;
+    uint32_t block; // that it was made in: as_place_block()
+    uint32_t stack; // that saved it, or 0
     uint8_t device;
     uint8_t category;
     uint8_t phase; // that it was born in

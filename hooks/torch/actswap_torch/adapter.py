@@ -68,6 +68,7 @@ class Adapter:
             self._patch(owner, "_engine_run_backward", self._wrap_backward)
         modules = sys.modules["torch.nn.modules.module"]
         optimizers = sys.modules["torch.optim.optimizer"]
+        self._patch(optimizers.Optimizer, "__init__", self._names.made)
         for handle in (
             modules.register_module_forward_pre_hook(self._before_forward),
             optimizers.register_optimizer_step_pre_hook(self._before_step),

@@ -55,13 +55,15 @@ class Blocks:
         self._count = 0
 
     def adopt(self, root: Any) -> None:
-        for module in find(self._torch, root):
+        found = list(find(self._torch, root))
+        names = {id(module): name for name, module in root.named_modules()}
+        for module in found:
             if self._is_left_alone(module):
                 self._pack.note(
                     "blocks compiled, scripted or with a forward of their own"
                 )
             elif self._entry(module) is None:
-                self._add(module)
+                self._add(module, names.get(id(module), ""))
 
     def _is_left_alone(self, module: Any) -> bool:
         return (
@@ -71,8 +73,9 @@ class Blocks:
             or "forward" in module.__dict__
         )
 
-    def _add(self, module: Any) -> None:
+    def _add(self, module: Any, name: str) -> None:
         key, self._count = id(module), self._count + 1
+        self._pack.block_name(self._count, name)
         entries = self._entries
         entries[key] = _Entry(module, self._count, lambda _: entries.pop(key, None))
         if type(module) not in self._classes:

@@ -4,6 +4,7 @@ the optimizer's state, and what a script holds beside them."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from typing import Any, Dict, List, Set
@@ -32,6 +33,25 @@ def tensors_in(torch: Any, *values: Any) -> List[Any]:
     return found
 
 
+def moments_of(optimizer: Any) -> int:
+    """How many values an optimizer of PyTorch's keeps for each of a parameter; 0: not
+    known. As their documentation has it (torch.optim)."""
+    given = optimizer.defaults
+    kept = {
+        "SGD": bool(given.get("momentum")),
+        "Adam": 2 + bool(given.get("amsgrad")),
+        "AdamW": 2 + bool(given.get("amsgrad")),
+        "NAdam": 2,
+        "RAdam": 2,
+        "Adamax": 2,
+        "Adadelta": 2,
+        "Rprop": 2,
+        "RMSprop": 1 + (given.get("momentum", 0) > 0) + bool(given.get("centered")),
+    }
+    kinds = [kind for kind in type(optimizer).__mro__ if kind.__name__ in kept]
+    return int(kept[kinds[0].__name__]) if kinds else 0
+
+
 class Names:
     """Names are given when something without one is alive: the library says so."""
 
@@ -42,6 +62,7 @@ class Names:
         self._buffers: List[Any] = []
         self._kinds: Set[Any] = set()  # shapes and types of parameters
         self._hooks: List[Any] = []
+        self._made: Any = weakref.WeakSet()  # optimizers, used or not
         self._optimizers: Any = weakref.WeakKeyDictionary()  # to the length of its state
         self._between = 0  # bytes without a name that the last step's batch was
         self._usual = 0.0  # and what any step ends with, of late
@@ -93,8 +114,34 @@ class Names:
         self._pack.tag(inputs, self._pack.INPUT)
         if self._pack.unnamed(self._pack.STEP):
             self.see_models()
+        if self._steps == 0:
+            self._expect()
 
     # --- Optimizers
+
+    def made(self, original: Any) -> Any:
+        """For Optimizer.__init__."""
+
+        @functools.wraps(original)
+        def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            self._made.add(optimizer)
+
+        return init
+
+    def _expect(self) -> None:
+        """What there will be when the first step is over, unless memory ends before."""
+        gradients = state = 0
+        for optimizer in list(self._made):
+            kept = moments_of(optimizer)
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    if parameter.is_cuda and parameter.requires_grad:
+                        bytes = (parameter.nbytes + 511) // 512 * 512
+                        gradients += bytes
+                        state += kept * bytes
+        self._pack.expect(self._pack.GRADIENT, gradients)
+        self._pack.expect(self._pack.OPTIMIZER_STATE, state)
 
     def see_gradients(self, optimizer: Any) -> None:
         if optimizer not in self._optimizers:

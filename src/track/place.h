@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_TRACK_PLACE_H
+#define AS_TRACK_PLACE_H
+
+// Where in the model and in the code memory is made: blocks, by the number that the
+// framework gives them, and call stacks. Both are kept once and known by a small index,
+// 0 being none. At most AS_PLACES of each: further ones are none.
+//
+// Thread-safety: every function may be called from any thread. The running block is a
+// thread's own.
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { AS_PLACES = 8192 };
+
+// The index of a block, which gets one when it is first asked for.
+uint32_t as_place_of(uint64_t number);
+
+// Names it; the text is copied.
+void as_place_name(uint64_t number, const char *name);
+
+// Writes the block's name, or its number where it has none; "" for 0.
+void as_place_text(uint32_t block, char *text, size_t text_bytes);
+
+// The block whose work this thread does now: entered, or set (what a backward does is told
+// by what it uses). Leaving brings back the outer one.
+uint32_t as_place_now(void);
+void as_place_set(uint32_t block);
+void as_place_enter(uint64_t number);
+void as_place_leave(void);
+
+// Keeps the frames of a stack, outermost first, each "file.py:12 function", divided by
+// newlines. Returns its index, the one that the same frames got before, or 0 when there is
+// no more room.
+uint32_t as_place_keep_stack(const char *frames);
+
+// As it was kept, or NULL.
+const char *as_place_stack(uint32_t stack);
+
+#endif

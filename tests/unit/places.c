@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <criterion/criterion.h>
+
+#include "track/ledger.h"
+#include "track/place.h"
+#include "track/tally.h"
+
+static struct as_ledger *ledger;
+static struct as_tally *tally;
+
+static void start(void)
+{
+    ledger = as_ledger_create();
+    tally = malloc(sizeof(*tally));
+    cr_assert_not_null(ledger);
+    cr_assert_not_null(tally);
+}
+
+static void finish(void)
+{
+    as_ledger_destroy(ledger);
+    free(tally);
+}
+
+TestSuite(places, .init = start, .fini = finish);
+
+static void *at(uintptr_t address)
+{
+    return (void *)address;
+}
+
+static void add(uintptr_t address, size_t bytes)
+{
+    as_ledger_add(ledger, 0, at(address), bytes, AS_LEDGER_ALL_LIVE, NULL);
+}
+
+static void freed(uintptr_t address)
+{
+    cr_assert(as_ledger_remove(ledger, 0, at(address), 0, AS_LEDGER_ALL_LIVE));
+}
+
+static void save(uintptr_t address, uint32_t stack)
+{
+    as_ledger_save(ledger, 0, at(address), ACTSWAP_ACTIVATION, stack);
+}
+
+Test(places, blocks_nest_and_have_names)
+{
+    char text[64];
+
+    as_place_name(77, "layers.0");
+    as_place_enter(77);
+    const uint32_t first = as_place_now();
+    as_place_text(first, text, sizeof(text));
+    cr_expect_str_eq(text, "layers.0");
+    as_place_enter(78);
+    cr_expect_neq(as_place_now(), first);
+    as_place_text(as_place_now(), text, sizeof(text));
+    cr_expect_str_eq(text, "block 78");
+    as_place_leave();
+    cr_expect_eq(as_place_now(), first);
+    as_place_leave();
+    cr_expect_eq(as_place_now(), 0);
+    as_place_leave();
+    as_place_text(0, text, sizeof(text));
+    cr_expect_str_eq(text, "");
+}
+
+Test(places, there_is_an_end_to_stacks_and_blocks)
+{
+    char frames[32];
+
+    const uint32_t first = as_place_keep_stack("a.py:1 f");
+    cr_expect_gt(first, 0);
+    cr_expect_eq(as_place_keep_stack("a.py:1 f"), first);
+    for (unsigned i = 0; i < AS_PLACES + 100; i++) {
+        snprintf(frames, sizeof(frames), "b.py:%u g", i);
+        cr_assert_lt(as_place_keep_stack(frames), AS_PLACES);
+        cr_assert_lt(as_place_of(1000 + i), AS_PLACES);
+    }
+    cr_expect_eq(as_place_keep_stack("c.py:1 h"), 0);
+    cr_expect_str_eq(as_place_stack(first), "a.py:1 f");
+    cr_expect_null(as_place_stack(AS_PLACES));
+}
+
+Test(places, the_peak_is_counted_whether_freed_or_alive)
+{
+    add(0x1000, 512);
+    save(0x1000, 1);
+    add(0x2000, 1024);
+    save(0x2000, 2);
+    add(0x3000, 2048); // an earlier peak, with this one in it
+    save(0x3000, 3);
+    freed(0x3000);
+    add(0x4000, 4096); // the peak
+    save(0x4000, 2);
+    freed(0x1000);
+    add(0x5000, 512);
+    save(0x5000, 1);
+    freed(0x5000); // not in it
+
+    cr_assert(as_ledger_tally(ledger, 0, tally));
+    cr_expect_eq(tally->stacks[1].bytes, 512);
+    cr_expect_eq(tally->stacks[2].bytes, 5120);
+    cr_expect_eq(tally->stacks[2].count, 2);
+    cr_expect_eq(tally->stacks[3].bytes, 0);
+    cr_expect_eq(tally->blocks[0].bytes, 5632);
+    cr_expect_not(as_ledger_tally(ledger, 1, tally));
+}
+
+Test(places, waits_are_counted_once_a_save)
+{
+    add(0x1000, 512);
+    save(0x1000, 4);
+    as_ledger_use(ledger, 0, at(0x1000));
+    as_ledger_use(ledger, 0, at(0x1000));
+    for (unsigned i = 0; i < 9; i++)
+        as_ledger_waited(ledger, 0, 5, 1000, 5000);
+    as_ledger_waited(ledger, 0, 5, 1000, UINT64_C(3000000000));
+
+    cr_assert(as_ledger_tally(ledger, 0, tally));
+    uint64_t bytes = 0, count = 0;
+    for (unsigned n = 0; n < AS_GAPS; n++) {
+        bytes += tally->gaps[n].bytes;
+        count += tally->gaps[n].count;
+        cr_expect_lt(as_tally_edge_ns(n), as_tally_edge_ns(n + 1));
+    }
+    cr_expect_eq(count, 11);
+    cr_expect_eq(bytes, 10512);
+    cr_expect_geq(as_tally_wait_ns(tally, 5, 50), 4000);
+    cr_expect_leq(as_tally_wait_ns(tally, 5, 90), 8000);
+    cr_expect_gt(as_tally_wait_ns(tally, 5, 95), UINT64_C(2000000000));
+    cr_expect_eq(as_tally_wait_ns(tally, 6, 50), 0);
+}
+
+Test(places, holes_lie_between_blocks_of_a_segment)
+{
+    struct as_ledger *segments = as_ledger_create();
+    struct as_holes holes;
+
+    cr_assert_not_null(segments);
+    as_ledger_add(segments, 0, at(0x10000), 0x10000, AS_LEDGER_ALL_LIVE, NULL);
+    as_ledger_add(segments, 0, at(0x90000), 0x10000, AS_LEDGER_ALL_LIVE, NULL);
+    add(0x10000, 0x1000);
+    add(0x14000, 0x2000);
+
+    cr_expect(as_ledger_holes(ledger, segments, 0, &holes));
+    cr_expect_eq(holes.bytes, 0x10000 - 0x3000);
+    cr_expect_eq(holes.largest_bytes, 0xa000);
+    add(0x50000, 0x1000); // in no segment: what was asked for is not known
+    cr_expect_not(as_ledger_holes(ledger, segments, 0, &holes));
+    as_ledger_destroy(segments);
+}
+
+Test(places, at_an_end_what_runs_is_temporary)
+{
+    struct as_share shares[ACTSWAP_CATEGORIES];
+
+    add(0x1000, 512);
+    as_ledger_place(ledger, 0, AS_PHASE_FORWARD);
+    add(0x2000, 1024);
+    as_ledger_presume(ledger);
+    as_ledger_shares(ledger, shares);
+    cr_expect_eq(shares[ACTSWAP_UNKNOWN].bytes, 512);
+    cr_expect_eq(shares[ACTSWAP_TEMPORARY].bytes, 1024);
+    save(0x2000, 0); // the program went on
+    as_ledger_shares(ledger, shares);
+    cr_expect_eq(shares[ACTSWAP_ACTIVATION].bytes, 1024);
+}
