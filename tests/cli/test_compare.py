@@ -9,6 +9,7 @@ import pytest
 import reports
 from command import TOP, Command, errors
 from reports import GIB, small as report
+from schema import faults
 
 # A GPT of two blocks: seconds a run on two cores.
 SMALL = ["--layers", "2", "--hidden", "64", "--heads", "2", "--steps", "3"]
@@ -204,6 +205,12 @@ def test_example_is_identical_under_every_policy(actswap: Command, python: str) 
         json.loads((actswap.folder / "all" / policy / "rank0.json").read_text())
         for policy in ("off", "offload", "recompute")
     )
+    for report in (off, offload, recompute):
+        assert faults(report) == []
+    read = actswap("report", "all", "--html", "page.html")
+    assert (read.returncode, read.stderr) == (0, "")
+    page = (actswap.folder / "page.html").read_text()
+    assert len(page) < 1_000_000 and 'id="policies"' in page
     for other in (offload, recompute):
         ours = max(other["steps"]["after_forward_bytes"])
         assert ours < max(off["steps"]["after_forward_bytes"])

@@ -51,7 +51,8 @@ void as_page_title(const struct as_page *page)
             "</p>\n<p class=\"state\"><span class=\"badge%s\">%s</span> "
             "<span class=\"badge%s\">%s</span></p>\n",
             json_is_true(as_field(page->report, "device.simulated")) ? " simulated" : "",
-            as_words_basis(page->report, words), rank->complete ? "" : " bad",
+            as_words_basis(page->report, words),
+            rank->complete && strcmp(rank->ended, "oom") != 0 ? "" : " bad",
             as_words_ended(rank, (as_words){0}));
 }
 
