@@ -77,7 +77,8 @@ def test_page_has_a_section_for_all_that_is_known(actswap: Command) -> None:
     assert fetches_nothing(page)
     assert "At most 5.0 GiB of 80.0 GiB (6%) were in use, in step 2" in page.text
     assert "simulated (values), not measured" in page.text
-    assert "78% of activation bytes wait longer" in page.sections["idle"]
+    assert "half of the activation bytes wait 64 ms or longer" in page.sections["idle"]
+    assert "round trip" not in page.sections["idle"]
     assert "activation" in page.sections["peak"] and "4.0 GiB" in page.sections["peak"]
     assert "model.py:118 Block.forward" in page.sections["sites"]
     assert "train.py:42 main" in page.sections["sites"]
@@ -110,6 +111,16 @@ def test_a_long_start_is_left_out_of_the_picture_and_said(actswap: Command) -> N
     page = one(actswap, report)
 
     assert "The first 788 ms, before any forward, are left out." in page.text
+
+
+def test_waits_on_a_card_are_held_against_its_round_trip(actswap: Command) -> None:
+    report = reports.full(device__simulated=False, device__measured=True)
+
+    page = one(actswap, report)
+
+    assert "78% of activation bytes wait longer than the 31 ms" in page.sections["idle"]
+    assert "a round trip takes 31 ms" in page.sections["idle"]
+    assert "measured" in page.text and "simulat" not in page.text
 
 
 def test_page_says_what_a_report_does_not_have(actswap: Command) -> None:

@@ -356,21 +356,35 @@ static void draw_even(const struct as_frame *frame, FILE *out, json_t *edges,
             x + 5, frame->top + 10, as_words_time(even, time));
 }
 
+// The buckets with something in them; the rest is margin.
+static void find_filled(json_t *bytes, size_t *begin, size_t *end)
+{
+    *begin = 0;
+    *end = json_array_size(bytes);
+    while (*begin < *end && !at(bytes, *begin))
+        ++*begin;
+    while (*end > *begin && !at(bytes, *end - 1))
+        --*end;
+}
+
 void as_chart_idle(FILE *out, json_t *report)
 {
     json_t *const edges = as_field(report, "idle_gap.edges_ns");
     json_t *const bytes = as_field(report, "idle_gap.bytes");
-    const size_t count = json_array_size(bytes);
+    const bool simulated = json_is_true(as_field(report, "device.simulated"));
     const uint64_t even = as_field_number(report, "idle_gap.break_even_ns");
+    size_t begin, end;
+    find_filled(bytes, &begin, &end);
     struct as_frame frame = wide;
     frame.height = 260;
     frame.top = 20;
     frame.bottom = 222;
-    frame.end = (double)count;
+    frame.begin = (double)begin;
+    frame.end = (double)end;
     frame.most = 1.15 * (double)as_field_highest(report, "idle_gap.bytes");
     as_frame_open(&frame, out, "activation bytes by the time until their next use");
     as_frame_bytes(&frame, out);
-    for (size_t n = 0; n < count; n++) {
+    for (size_t n = begin; n < end; n++) {
         as_words time;
         const double left = as_frame_x(&frame, (double)n);
         const double right = as_frame_x(&frame, (double)n + 1);
@@ -379,13 +393,13 @@ void as_chart_idle(FILE *out, json_t *report)
                 "<rect class=\"bar c-activation\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
                 "height=\"%.1f\"/>",
                 left + 2, y, right - left - 4, frame.bottom - y);
-        if (n % (count / 12 + 1) == 0)
+        if ((n - begin) % ((end - begin) / 12 + 1) == 0)
             as_html(out,
                     "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" "
                     "text-anchor=\"middle\">%s</text>",
                     left, frame.bottom + 19, as_words_time(at(edges, n), time));
     }
-    if (even != AS_NOT_KNOWN)
+    if (even != AS_NOT_KNOWN && !simulated && even >= at(edges, begin))
         draw_even(&frame, out, edges, even);
     as_html(out, "</svg>\n");
 }

@@ -228,7 +228,9 @@ const char *as_words_idle(json_t *report, as_words text)
 {
     json_t *const edges = as_field(report, "idle_gap.edges_ns");
     json_t *const bytes = as_field(report, "idle_gap.bytes");
-    const uint64_t even = as_field_number(report, "idle_gap.break_even_ns");
+    const bool simulated = json_is_true(as_field(report, "device.simulated"));
+    const uint64_t even =
+        simulated ? AS_NOT_KNOWN : as_field_number(report, "idle_gap.break_even_ns");
     const uint64_t all = as_field_sum(report, "idle_gap.bytes");
     *text = '\0';
     if (all == AS_NOT_KNOWN || !all)
@@ -243,8 +245,10 @@ const char *as_words_idle(json_t *report, as_words text)
         above += even != AS_NOT_KNOWN && edge >= even ? here : 0;
         if (even == AS_NOT_KNOWN && 2 * upto < all && 2 * (upto + here) >= all) {
             as_words gap;
-            add(text, "half of the activation bytes wait %s or longer for their next use",
-                as_words_time(edge, gap));
+            add(text,
+                "half of the activation bytes wait %s or longer for their next use%s",
+                as_words_time(edge, gap),
+                simulated ? ", in the time of this simulation" : "");
         }
         upto += here;
     }

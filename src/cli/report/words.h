@@ -44,7 +44,8 @@ const char *as_words_reconcile(json_t *report, as_words text);
 // Whether doing without activations is worth a thought.
 const char *as_words_advice(json_t *report, as_words text);
 
-// "83% of activation bytes wait longer than the 31 ms that a round trip takes".
+// "83% of activation bytes wait longer than the 31 ms that a round trip takes". Waits of a
+// simulation are in its own time, which no round trip of a card can be held against.
 const char *as_words_idle(json_t *report, as_words text);
 
 // What cannot be shown because the report does not have it: "memory over time, sites".
