@@ -205,8 +205,8 @@ def test_example_is_identical_under_every_policy(actswap: Command, python: str) 
         json.loads((actswap.folder / "all" / policy / "rank0.json").read_text())
         for policy in ("off", "offload", "recompute")
     )
-    for report in (off, offload, recompute):
-        assert faults(report) == []
+    for one in (off, offload, recompute):
+        assert faults(one) == []
     read = actswap("report", "all", "--html", "page.html")
     assert (read.returncode, read.stderr) == (0, "")
     page = (actswap.folder / "page.html").read_text()

@@ -11,6 +11,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+// The others are folded away: blocks of a model are often alike.
+enum { MODULES_SHOWN = 8 };
+
 // A cell whose text is for people and whose value is what it sorts by.
 static void put_number(const struct as_page *page, uint64_t value, const char *text)
 {
@@ -26,32 +29,45 @@ static void put_text(const struct as_page *page, json_t *item, const char *field
     as_html(page->out, "<td>%s</td>", text ? text : "");
 }
 
-void as_page_modules(const struct as_page *page)
+static void put_module(const struct as_page *page, json_t *module, uint64_t most)
 {
-    json_t *const modules = as_field(page->report, "modules");
-    const uint64_t most = as_field_number(json_array_get(modules, 0), "peak_bytes");
-    size_t n;
-    json_t *module;
+    const char *const name = as_field_text(module, "module");
+    const uint64_t bytes = as_field_number(module, "peak_bytes");
     as_words amount;
-    if (!json_array_size(modules))
+    if (bytes == AS_NOT_KNOWN)
         return;
-    as_html(page->out, "<section id=\"modules\"><h2>Which modules hold activations</h2>\n"
-                       "<table class=\"peak\"><thead><tr><th>module</th><th></th>"
-                       "<th>at the peak</th></tr></thead><tbody>\n");
-    json_array_foreach(modules, n, module)
-    {
-        const char *const name = as_field_text(module, "module");
-        const uint64_t bytes = as_field_number(module, "peak_bytes");
-        if (n >= page->top || bytes == AS_NOT_KNOWN)
-            continue;
-        as_html(
-            page->out,
+    as_html(page->out,
             "<tr><th scope=\"row\">%s</th><td class=\"bars\"><i class=\"c-activation\" "
             "style=\"width:%.2f%%\"></i></td><td>%s</td></tr>\n",
             name ? name : "", most ? 100 * (double)bytes / (double)most : 0.0,
             as_words_bytes(bytes, amount));
+}
+
+void as_page_modules(const struct as_page *page)
+{
+    static const char table[] =
+        "<table class=\"peak\"><thead><tr><th>module</th><th></th><th>at the "
+        "peak</th></tr></thead><tbody>\n";
+    json_t *const modules = as_field(page->report, "modules");
+    const uint64_t most = as_field_number(json_array_get(modules, 0), "peak_bytes");
+    const size_t count = json_array_size(modules);
+    if (!count)
+        return;
+    as_html(page->out,
+            "<section id=\"modules\"><h2>Which modules hold activations</h2>\n");
+    (void)fputs(table, page->out);
+    for (size_t n = 0; n < count && n < MODULES_SHOWN; n++)
+        put_module(page, json_array_get(modules, n), most);
+    as_html(page->out, "</tbody></table>\n");
+    if (count > MODULES_SHOWN) {
+        as_html(page->out, "<details class=\"more\"><summary>%zu more</summary>",
+                count - MODULES_SHOWN);
+        (void)fputs(table, page->out);
+        for (size_t n = MODULES_SHOWN; n < count; n++)
+            put_module(page, json_array_get(modules, n), most);
+        as_html(page->out, "</tbody></table></details>\n");
     }
-    as_html(page->out, "</tbody></table></section>\n");
+    as_html(page->out, "</section>\n");
 }
 
 static void put_stack(const struct as_page *page, json_t *site)
