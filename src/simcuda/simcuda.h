@@ -67,6 +67,9 @@ bool sim_in_host_pass(void);
 void sim_launches_allow(void);
 void sim_launches_forbid(void);
 
+// True where a launch by this thread does nothing and is no error.
+bool sim_launches_do_nothing(void);
+
 // Waits for the stream as cudaStreamSynchronize does; a cudaError_t.
 int sim_drain(void *stream);
 

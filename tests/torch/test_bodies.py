@@ -98,25 +98,6 @@ def test_an_overflow_halves_the_scale_and_skips_the_step(order: str) -> None:
     assert check("scaler", sim_order=order) == [[512.0, True], [512.0, False]]
 
 
-@pytest.mark.parametrize("compute", ["values", "shapes"])
-@pytest.mark.parametrize(
-    "card, config, workspace",
-    [
-        ("h100-80gb", "", 32 << 20),
-        ("a100-80gb", "", 8519680),
-        ("h100-80gb", ":16:8", 1 << 17),
-    ],
-)
-def test_a_product_takes_the_workspace_of_cublas(
-    card: str, config: str, workspace: int, compute: str
-) -> None:
-    env = environment(sim_gpu=card, sim_compute=compute)
-    if config:
-        env["CUBLAS_WORKSPACE_CONFIG"] = config
-
-    assert Run([str(CASE), "bytes_of_a_product"], env).result() == workspace
-
-
 def test_another_pytorch_is_refused_before_anything_runs(tmp_path: Path) -> None:
     copy = tmp_path / "actswap"
     shutil.copytree(private(), copy)

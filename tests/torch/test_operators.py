@@ -60,6 +60,8 @@ DIFFERENT = {
     "aten._softmax_backward_data.out": CUDA_REFUSES,
     "aten._logcumsumexp.out": CUDA_REFUSES,
     "aten.col2im.out": CUDA_REFUSES,
+    "aten.dot*": CUDA_REFUSES,
+    "aten.vdot*": CUDA_REFUSES,
     "aten.max.unary_out": CUDA_REFUSES,
     "aten.max_unpool2d.out": CUDA_REFUSES,
     "aten.min.unary_out": CUDA_REFUSES,

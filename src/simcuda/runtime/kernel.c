@@ -64,6 +64,11 @@ void sim_launches_forbid(void)
     allow_depth--;
 }
 
+bool sim_launches_do_nothing(void)
+{
+    return pass_depth || allow_depth || sim_compute() != SIM_VALUES;
+}
+
 static struct kernel *slot_of(struct kernel *slots, size_t capacity, const void *function)
 {
     size_t at = ((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15u >> 20;
@@ -221,7 +226,7 @@ static cudaError_t launch_named(const char *name, cudaStream_t stream)
 {
     if (pass_depth)
         return cudaSuccess;
-    if (sim_compute() == SIM_VALUES && !allow_depth)
+    if (!sim_launches_do_nothing())
         sim_fail("kernel %s was launched under ACTSWAP_SIM_COMPUTE=values and no "
                  "operator body computed it: its results would be wrong",
                  name);

@@ -4,15 +4,20 @@
 
 // Functions of a stand-in for a closed library. Nobody is meant to call them: each says
 // its name once, is counted (sim_closed_calls of the runtime) and answers the library's
-// "not supported". Only versions are answered, as a program's host code chooses by them.
+// "not supported". Versions are answered, as a program's host code chooses by them; and
+// cuBLAS's work succeeds where kernel launches do nothing either, so that the host code
+// around it makes the allocations of the card.
 //
 // Thread-safety: every function may be called from any thread.
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 // Says and counts a call.
 void standin_called(const char *function, atomic_flag *said);
+// The same, returning false, where this thread's launches would have to compute.
+bool standin_work(const char *function, atomic_flag *said);
 
 #define STANDIN_FUNCTION(type, name, result)                                             \
     type name(void);                                                                     \
@@ -25,6 +30,15 @@ void standin_called(const char *function, atomic_flag *said);
     }
 
 #define STANDIN_STATUS(name, status) STANDIN_FUNCTION(long, name, status)
+#define STANDIN_WORK(name, status)                                                       \
+    long name(void);                                                                     \
+    long name(void)                                                                      \
+    {                                                                                    \
+        static atomic_flag said = ATOMIC_FLAG_INIT;                                      \
+                                                                                         \
+        return standin_work(#name, &said) ? 0 : (status);                                \
+    }
+
 #define STANDIN_NULL(name) STANDIN_FUNCTION(void *, name, NULL)
 #define STANDIN_NOTHING(name) STANDIN_FUNCTION(long, name, 0)
 

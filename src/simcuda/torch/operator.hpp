@@ -84,8 +84,6 @@ void host_meta(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // For operators whose sizes depend on values (`whole`): computes at once on the CPU, then
 // allocates what came out.
 void host_eager(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
-// A matrix product: as host_meta, with cuBLAS's workspace and operand copies.
-void host_product(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // copy_ (`whole`).
 void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 

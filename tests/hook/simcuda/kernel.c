@@ -241,6 +241,28 @@ static void a_call_into_a_stand_in_is_said_and_counted(void)
     sim_fail("said above"); // so that the harness looks at the message
 }
 
+static void work_of_cublas_does_nothing_where_launches_do(void)
+{
+    void *library =
+        argument_count > 5 ? dlopen(arguments[5], RTLD_NOW | RTLD_LOCAL) : NULL;
+    int (*create)(void **) =
+        library ? (int (*)(void **))dlsym(library, "cublasCreate_v2") : NULL;
+    long (*multiply)(void) =
+        library ? (long (*)(void))dlsym(library, "cublasGemmEx") : NULL;
+    void *first = NULL, *second = NULL;
+
+    EXPECT(library && create && multiply, true);
+    EXPECT(create(&first) | create(&second), 0);
+    EXPECT(first && second && first != second, true);
+    sim_host_pass_enter("aten::mm");
+    EXPECT(multiply(), 0);
+    sim_host_pass_leave();
+    EXPECT(sim_closed_calls(), 0);
+    EXPECT(multiply(), 15);
+    EXPECT(sim_closed_calls(), 1);
+    sim_fail("said above");
+}
+
 static void the_guard_finds_a_foreign_library(void)
 {
     char message[4096] = "x";
@@ -283,6 +305,9 @@ static const struct litmus cases[] = {
     {"a_call_into_a_stand_in_is_said_and_counted",
      a_call_into_a_stand_in_is_said_and_counted, NULL,
      "simcuda: closed library called: cudnnCreate\nsimcuda: error: said above"},
+    {"work_of_cublas_does_nothing_where_launches_do",
+     work_of_cublas_does_nothing_where_launches_do, NULL,
+     "simcuda: closed library called: cublasGemmEx\nsimcuda: error: said above"},
     LITMUS(the_guard_finds_a_foreign_library),
     LITMUS(the_guard_finds_a_foreign_library_under_another_name),
 };

@@ -207,15 +207,5 @@ def histc_of_integers() -> Any:
     return found
 
 
-def bytes_of_a_product() -> Any:
-    """The peak above operands and result: cuBLAS's workspace."""
-    a, b = (torch.ones(256, 256, device=CUDA) for _ in "ab")
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    c = a @ b
-    result = c.numel() * c.element_size()
-    return torch.cuda.max_memory_allocated() - before - result
-
-
 if __name__ == "__main__":
     print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))
