@@ -19,20 +19,26 @@ static void move(struct as_share shares[], const struct as_node *node,
     to->count++;
 }
 
+// It is alive now: if it was born by then, it was alive then.
+static void move_in(struct as_moment *moment, const struct as_node *node,
+                    enum actswap_category category, bool inferred)
+{
+    if (node->generation < moment->generation)
+        move(moment->shares, node, category, inferred);
+}
+
 void as_books_rename(struct as_ledger *ledger, struct as_node *node,
                      enum actswap_category category, bool inferred)
 {
     struct as_books *books = &ledger->devices[node->device];
-    struct as_moment *const moments[] = {&books->peak, &books->before, &books->after,
-                                         &books->start};
 
     if (node->category == category && node->inferred == inferred)
         return;
     move(books->live, node, category, inferred);
-    for (size_t i = 0; i < sizeof(moments) / sizeof(*moments); i++) {
-        if (node->generation < moments[i]->generation) // alive now, so it was alive then
-            move(moments[i]->shares, node, category, inferred);
-    }
+    move_in(&books->peak, node, category, inferred);
+    move_in(&books->before, node, category, inferred);
+    move_in(&books->after, node, category, inferred);
+    move_in(&books->start, node, category, inferred);
     if (books->timeline && node->category != category)
         as_timeline_rename(books->timeline, node->generation, node->bytes,
                            (enum actswap_category)node->category, category);

@@ -2,6 +2,7 @@
 #include "track/timeline.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { FIRST_WIDTH_NS = 1000000 };
 
@@ -18,7 +19,7 @@ static void merge_pairs(struct as_timeline *timeline)
     const uint32_t half = (timeline->count + 1) / 2;
 
     for (uint32_t i = 0; i < half; i++) {
-        const struct as_sample *first = &samples[2 * i];
+        const struct as_sample *first = &samples[(size_t)2 * i];
         const bool alone = 2 * i + 1 == timeline->count;
 
         samples[i] =

@@ -15,6 +15,7 @@ from . import _pack, messages
 from .blocks import Blocks
 from .hooks import SavedTensorHooks
 from .names import Names
+from .steps import Steps
 
 
 class _Thread(threading.local):
@@ -49,6 +50,7 @@ class Adapter:
         self._hooks = SavedTensorHooks(torch, _pack)
         self._blocks = Blocks(torch, _pack, self._hooks.on_top)
         self._names = Names(torch, _pack)
+        self._steps = Steps(self._names.optimizers)
 
     def install(self) -> None:
         torch = self.torch
@@ -157,6 +159,9 @@ class Adapter:
         ):
             return
         self._hooks.push()
+        if not self._forward_open and self._steps.before_forward():
+            _pack.note("steps found without an optimizer")
+            self._end_step()
         self._adopt(module)
         self._names.see_inputs(args)
         if not self._forward_open:
@@ -218,6 +223,7 @@ class Adapter:
     def _after_backward(self) -> None:
         self._forward_open = False
         self._names.end_phase(_pack.BACKWARD)
+        self._steps.after_backward(self._names.parameters())
         _pack.mark(_pack.BACKWARD_END)
 
     # --- Optimizer
@@ -226,6 +232,8 @@ class Adapter:
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self.torch.cuda.is_initialized():
             return
+        if self._steps.before(optimizer):
+            self._end_step()
         self._names.see_gradients(optimizer)
         if self._digest:
             self._digest_gradients(optimizer)
@@ -243,8 +251,12 @@ class Adapter:
         if not self.torch.cuda.is_initialized():
             return
         self._names.see_state(optimizer)
-        self._names.end_step()
         self._forward_open = False
+        if self._steps.after(optimizer):
+            self._end_step()
+
+    def _end_step(self) -> None:
+        self._names.end_step()
         _pack.mark(_pack.STEP)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import gc
 import weakref
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, Iterator, List, Set
 
 MOST = 4096  # objects that are looked into at once
 
@@ -62,8 +62,10 @@ class Names:
         self._buffers: List[Any] = []
         self._kinds: Set[Any] = set()  # shapes and types of parameters
         self._hooks: List[Any] = []
-        self._made: Any = weakref.WeakSet()  # optimizers, used or not
-        self._optimizers: Any = weakref.WeakKeyDictionary()  # to the length of its state
+        self.optimizers: Any = weakref.WeakSet()  # all that were made
+        self._states: Any = (
+            weakref.WeakKeyDictionary()
+        )  # optimizers, to the length of its state
         self._between = 0  # bytes without a name that the last step's batch was
         self._usual = 0.0  # and what any step ends with, of late
         self._steps = 0
@@ -102,11 +104,16 @@ class Names:
             hooks[key] = hooks.pop(key)
         self._hooks.append(handle)
 
+    def parameters(self) -> Iterator[Any]:
+        for reference in list(self._parameters.values()):
+            parameter = reference()
+            if parameter is not None:
+                yield parameter
+
     def see_models(self) -> None:
         """They may have been moved to the host and back."""
-        references = (*self._parameters.values(), *self._buffers)
-        alive = [tensor for ref in references if (tensor := ref()) is not None]
-        self._pack.tag(alive, self._pack.PARAMETER)
+        buffers = [tensor for ref in self._buffers if (tensor := ref()) is not None]
+        self._pack.tag([*self.parameters(), *buffers], self._pack.PARAMETER)
 
     def see_inputs(self, args: Any) -> None:
         tensors = tensors_in(self._torch, args)
@@ -125,14 +132,14 @@ class Names:
         @functools.wraps(original)
         def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(optimizer, *args, **kwargs)
-            self._made.add(optimizer)
+            self.optimizers.add(optimizer)
 
         return init
 
     def _expect(self) -> None:
         """What there will be when the first step is over, unless memory ends before."""
         gradients = state = 0
-        for optimizer in list(self._made):
+        for optimizer in list(self.optimizers):
             kept = moments_of(optimizer)
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
@@ -144,8 +151,8 @@ class Names:
         self._pack.expect(self._pack.OPTIMIZER_STATE, state)
 
     def see_gradients(self, optimizer: Any) -> None:
-        if optimizer not in self._optimizers:
-            self._optimizers[optimizer] = 0
+        if optimizer not in self._states:
+            self._states[optimizer] = 0
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     self._add_parameter(parameter)
@@ -158,9 +165,9 @@ class Names:
     def see_state(self, optimizer: Any) -> None:
         """It may also have been loaded, or moved, since the last step."""
         count, between = len(optimizer.state), self._pack.unnamed(self._pack.STEP)
-        changed = self._optimizers.get(optimizer) != count or between != self._between
+        changed = self._states.get(optimizer) != count or between != self._between
         if changed or self._pack.unnamed(self._pack.OPTIMIZER):
-            self._optimizers[optimizer] = count
+            self._states[optimizer] = count
             self._tag_state(optimizer)
 
     def _tag_state(self, optimizer: Any) -> None:
@@ -225,7 +232,7 @@ class Names:
     def _name_held(self, tensors: Any, modules: Any, gradients: Any) -> None:
         torch, pack = self._torch, self._pack
         pack.tag(gradients, pack.GRADIENT)
-        for optimizer in list(self._optimizers):
+        for optimizer in list(self._states):
             self._tag_state(optimizer)
         own = [t for t in tensors if isinstance(t, torch.nn.Parameter)]
         for module in modules:
