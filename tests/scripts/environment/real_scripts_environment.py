@@ -45,7 +45,10 @@ def note_losses(torch: Any, original: Callable, folder: str) -> Callable:
             shown = [
                 repr(root.detach().item()) if values else "?"
                 for root in roots
-                if isinstance(root, torch.Tensor) and root.numel() == 1
+                if isinstance(root, torch.Tensor)
+                and root.numel() == 1
+                and root.device.type in ("cpu", "cuda")
+                and not isinstance(root, torch._subclasses.FakeTensor)
             ]
             if os.getpid() not in _files:
                 path = os.path.join(folder, f"{os.getpid()}.losses")
