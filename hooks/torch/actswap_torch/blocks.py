@@ -157,11 +157,29 @@ class Blocks:
         # All arguments go by position: checkpoint looks for devices, whose generators
         # it has to keep, and for tensors to save only there.
         names, split = list(kwargs), len(args)
+        first = True
 
         def run(*values: Any) -> Any:
+            nonlocal first
             named = dict(zip(names, values[split:]))
-            return original(module, *values[:split], **named)
+            kept = [] if first else self._statistics(module)
+            first = False
+            try:
+                return original(module, *values[:split], **named)
+            finally:
+                for buffer, before in kept:
+                    buffer.data.copy_(before)
 
         return self._torch.utils.checkpoint.checkpoint(
             run, *args, *kwargs.values(), use_reentrant=False
         )
+
+    def _statistics(self, module: Any) -> List[Any]:
+        """Running statistics and copies of them: a forward counts once."""
+        kind = self._torch.nn.modules.batchnorm._NormBase
+        return [
+            (buffer, buffer.detach().clone())
+            for part in module.modules()
+            if isinstance(part, kind) and part.training
+            for buffer in part.buffers(recurse=False)
+        ]
