@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the examples one after the other: examples.py FOLDER DEVICE [--trace] NAME...
+
+Each saves NAME.pt, with --trace also NAME.trace: [action, bytes] in order.
+"""
+
+import gc
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import torch
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+SMALL = ("--layers=3", "--hidden=64", "--vocab=256", "--batch=2", "--sequence=48")
+RUNS = {
+    "llama": ("train_llama.py", *SMALL, "--intermediate=160", "--kv-heads=4"),
+    "llama-bf16": ("train_llama.py", *SMALL, "--attention=eager", "--dtype=bfloat16"),
+    "llama-checkpoint": ("train_llama.py", *SMALL, "--attention=eager", "--checkpoint"),
+    "llama-grouped": ("train_llama.py", *SMALL),
+    "lora": ("train_lora.py", *SMALL, "--attention=eager"),
+    "lora-dropout": ("train_lora.py", *SMALL, "--dropout=0.1", "--checkpoint"),
+    "resnet": ("train_resnet.py", "--batch=4", "--side=32"),
+    "resnet-amp": (
+        "train_resnet.py",
+        "--batch=4",
+        "--side=32",
+        "--amp",
+        "--channels-last",
+    ),
+    "trainer": ("train_trainer.py", *SMALL, "--attention=eager", "--accumulate=2"),
+    "trainer-bf16": (
+        *("train_trainer.py", *SMALL, "--attention=eager", "--accumulate=2"),
+        *("--precision=bfloat16", "--checkpoint", "--optimizer=adafactor"),
+    ),
+}
+
+
+def main(folder, device, *names):
+    traced = "--trace" in names
+    for name in (n for n in names if n != "--trace"):
+        if traced:
+            torch.cuda.memory._record_memory_history(
+                "all", context=None, max_entries=1_000_000, clear_history=True
+            )
+        script, *arguments = RUNS[name]
+        path = f"{folder}/{name}"
+        sys.argv = [script, *arguments, f"--device={device}", f"--save={path}.pt"]
+        runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+        if traced:
+            (trace,) = torch.cuda.memory._snapshot()["device_traces"]
+            found = [(entry["action"], entry["size"]) for entry in trace]
+            Path(f"{path}.trace").write_text(json.dumps(found))
+        gc.collect()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples with Hugging Face and torchvision train as they do on the CPU.
+
+They need what scripts/setup --examples installs.
+"""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
+
+import pytest
+import torch
+
+from stack import Run, environment
+
+CASE = str(Path(__file__).parent / "cases" / "examples.py")
+STEPS = 3
+# Random numbers, or operators in a type, that the CPU has otherwise.
+OWN = ("lora-dropout", "resnet-amp")
+SAME = (
+    *("llama", "llama-grouped", "llama-bf16", "llama-checkpoint", "lora"),
+    *("resnet", "trainer", "trainer-bf16"),
+)
+# Whose memory does not depend on values: without a mask of its own, transformers looks at
+# what the positions are.
+SHAPED = (
+    "llama",
+    "llama-grouped",
+    "llama-bf16",
+    "llama-checkpoint",
+    "resnet",
+    "resnet-amp",
+)
+PASSES: Dict[str, Dict[str, str]] = {
+    "cpu": {},
+    "late": {},
+    "early": {"sim_order": "early"},
+    "shapes": {"sim_compute": "shapes"},
+    "offload": {"policy": "offload:min=1KiB"},
+    "recompute": {"policy": "recompute"},
+}
+
+
+@pytest.fixture(scope="module")
+def passes(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Path]:
+    top = tmp_path_factory.mktemp("examples")
+
+    def run(name: str) -> Path:
+        folder = top / name
+        folder.mkdir()
+        env = environment(report=str(folder / "report.json"), **PASSES[name])
+        env.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1")
+        device, names = "cuda", [*SAME, *OWN]
+        if name == "cpu":
+            del env["LD_PRELOAD"]
+            device, names = "cpu", [*SAME]
+        traced = ["--trace"] if name in ("late", "shapes") else []
+        Run([CASE, str(folder), device, *traced, *names], env)
+        return folder
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(PASSES, pool.map(run, PASSES)))
+
+
+def load(folder: Path, name: str) -> Any:
+    return torch.load(folder / f"{name}.pt")
+
+
+def tensors(saved: Dict[str, Any]) -> List[torch.Tensor]:
+    return [t for step in saved["gradients"] for t in step] + saved["parameters"]
+
+
+def differing(one: Path, two: Path, names: Tuple[str, ...]) -> Iterator[Tuple[str, Any]]:
+    for name in names:
+        left, right = load(one, name), load(two, name)
+        assert len(left["losses"]) == len(left["gradients"]) == STEPS
+        if left["losses"] != right["losses"]:
+            yield name, (left["losses"], right["losses"])
+        pairs = list(zip(tensors(left), tensors(right)))
+        assert len(pairs) == len(tensors(left)) == len(tensors(right))
+        wrong = [i for i, (a, b) in enumerate(pairs) if not torch.equal(a, b)]
+        if wrong:
+            yield name, f"{len(wrong)} of {len(pairs)} tensors, the first is {wrong[0]}"
+
+
+@pytest.mark.parametrize("order", ["late", "early"])
+def test_examples_train_as_on_the_cpu(passes: Dict[str, Path], order: str) -> None:
+    assert list(differing(passes["cpu"], passes[order], SAME)) == []
+
+
+@pytest.mark.parametrize("which", ["early", "offload", "recompute"])
+def test_examples_keep_their_bits(passes: Dict[str, Path], which: str) -> None:
+    assert list(differing(passes["late"], passes[which], (*SAME, *OWN))) == []
+
+
+def test_offload_moved_activations_of_examples(passes: Dict[str, Path]) -> None:
+    moves = json.loads((passes["offload"] / "report.json").read_text())["moves"]
+
+    assert moves["out_bytes"] > 0
+    assert moves["released_bytes"] > 0
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_examples_allocate_alike_in_values_and_shapes(
+    passes: Dict[str, Path], name: str
+) -> None:
+    values, shapes = (
+        json.loads((passes[which] / f"{name}.trace").read_text())
+        for which in ("late", "shapes")
+    )
+
+    assert len(values) > 500
+    assert values == shapes
