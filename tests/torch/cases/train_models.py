@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains small models, one after the other.
+
+python train_models.py DEVICE FOLDER [--drawn FOLDER] [--trace] NAME...
+  FOLDER   gets NAME.pt: losses, gradients, parameters, and what was drawn at random
+  --drawn  a folder of another run, whose random numbers the CPU takes
+  --trace  what the caching allocator did, too: [action, bytes] in order
+Prints "start NAME", then "done NAME" or "error NAME TEXT". A simulated device that finds
+a wrong number ends the process, so the caller goes on behind what was started last.
+"""
+
+import argparse
+import gc
+import warnings
+from pathlib import Path
+
+import torch
+from models import MODELS, Place
+
+ENTRIES = 1_000_000
+
+
+def trace_of(device):
+    snapshot = torch.cuda.memory._snapshot()
+    (trace,) = snapshot["device_traces"]
+    assert len(trace) < ENTRIES, "the history is cut"
+    return [(entry["action"], entry["size"]) for entry in trace]
+
+
+def train(name, options):
+    drawn = None
+    if options.drawn and (options.drawn / f"{name}.pt").exists():
+        drawn = torch.load(options.drawn / f"{name}.pt")["drawn"]
+    place = Place(options.device, drawn)
+    torch.manual_seed(0)
+    if options.trace:
+        torch.cuda.memory._record_memory_history(
+            "all", context=None, max_entries=ENTRIES, clear_history=True
+        )
+    MODELS[name].train(place)
+    found = {}
+    if options.trace:
+        found["trace"] = trace_of(options.device)
+    torch.save({**place.result(), **found}, options.folder / f"{name}.pt")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("device")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--drawn", type=Path)
+    parser.add_argument("--trace", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_intermixed_args()
+    warnings.simplefilter("ignore")
+    # The allocator keeps one segment: each model finds it as the first one does.
+    kept = torch.ones(1, device=options.device)
+    gc.freeze()  # what was imported stays, and is not looked at after each model
+    for name in options.names:
+        print("start", name, flush=True)
+        try:
+            train(name, options)
+            print("done", name, flush=True)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            print("error", name, text[:300], flush=True)
+        gc.collect()
+        if options.device != "cpu":
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+    del kept
+
+
+if __name__ == "__main__":
+    main()
