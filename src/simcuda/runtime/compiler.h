@@ -10,6 +10,7 @@
 
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
+char __cudaInitModule(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
 void __cudaRegisterFunction(void **handle, const char *function, char *device_function,
                             const char *name, int thread_limit, struct uint3 *tid,

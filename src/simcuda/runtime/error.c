@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/newer.h"
 
 #define NAME(error)                                                                      \
     {                                                                                    \

@@ -5,6 +5,7 @@
 #include "simcuda/order/entry.h"
 #include "simcuda/order/graph.h"
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/newer.h"
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags)

@@ -4,6 +4,7 @@
 #include "simcuda/order/entry.h"
 #include "simcuda/order/graph.h"
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/newer.h"
 
 // Runs `action`, which returns a cudaError_t, with the queue's lock held, and what it
 // dropped is ended after that.

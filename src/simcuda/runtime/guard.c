@@ -15,11 +15,10 @@
 // NVIDIA's libraries by file name or SONAME. One that slipped in would be called in
 // place of ours, or take the simulated device's addresses for its own.
 static const char *const closed[] = {
-    "libcuda.so*",      "libcudart.so*",    "libcublas*.so*",
-    "libcudnn*.so*",    "libcufft*.so*",    "libcufile*.so*",
-    "libcupti.so*",     "libcusolver*.so*", "libnccl.so*",
-    "libcusparse*.so*", "libnvJitLink.so*", "libnvrtc*.so*",
-    "libnvblas.so*",    "libnvshmem*.so*",  NULL,
+    "libcuda.so*",   "libcudart.so*",    "libcublas*.so*",   "libcudnn*.so*",
+    "libcufft*.so*", "libcufile*.so*",   "libcupti.so*",     "libcusolver*.so*",
+    "libnccl.so*",   "libcusparse*.so*", "libnvJitLink.so*", "libnvrtc*.so*",
+    "libnvblas.so*", "libnvshmem*.so*",  "libcurand.so*",    NULL,
 };
 
 struct search {
