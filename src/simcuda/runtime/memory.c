@@ -447,6 +447,28 @@ cudaError_t cudaMallocManaged(void **address, size_t bytes, unsigned int flags)
     return sim_error(host_take(address, bytes, SIM_MANAGED));
 }
 
+// Managed memory is host memory: there is nowhere to move it.
+cudaError_t cudaMemPrefetchAsync(const void *address, size_t bytes,
+                                 struct cudaMemLocation location, unsigned int flags,
+                                 cudaStream_t stream)
+{
+    SIM_ENTER();
+    (void)location, (void)stream;
+    if (!address || !bytes || flags)
+        return sim_error(cudaErrorInvalidValue);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemAdvise(const void *address, size_t bytes, enum cudaMemoryAdvise advice,
+                          struct cudaMemLocation location)
+{
+    SIM_ENTER();
+    (void)advice, (void)location;
+    if (!address || !bytes)
+        return sim_error(cudaErrorInvalidValue);
+    return cudaSuccess;
+}
+
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
                                      const void *address)
 {

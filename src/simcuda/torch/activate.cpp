@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 
+#include "foreign.hpp"
 #include "table.hpp"
 
 namespace
@@ -23,7 +24,9 @@ std::string error_text;
 extern "C" {
 
 __attribute__((visibility("default"))) int simtorch_activate(void);
+__attribute__((visibility("default"))) void simtorch_adopt(void);
 __attribute__((visibility("default"))) const char *simtorch_error(void);
+__attribute__((visibility("default"))) const char *simtorch_operators(void);
 
 // Replaces the CUDA kernels of PyTorch's operators by ours, for the life of the process.
 // Returns the number of operators, or -1: simtorch_error() then says why.
@@ -34,24 +37,19 @@ int simtorch_activate(void)
     auto &dispatcher = c10::Dispatcher::singleton();
     int count = 0;
     try {
-        auto names = dispatcher.getRegistrationsForDispatchKey(c10::DispatchKey::CUDA);
-        // One kernel for all devices.
-        names.push_back({"aten::copy_", ""});
-        names.push_back({"aten::convolution", ""});
-        for (const auto &name : names) {
-            const auto handle = dispatcher.findSchema(name);
-            if (!handle || name.name.compare(0, 6, "aten::"))
-                continue;
-            auto made = simtorch::operator_for(*handle);
+        for (const auto &place : simtorch::places()) {
+            const auto handle = dispatcher.findSchema(place.name);
+            auto made = handle ? simtorch::operator_for(*handle, place.key) : nullptr;
             if (!made)
                 continue;
             auto kernel = c10::KernelFunction::makeFromBoxedFunctor(std::move(made));
             // The registration is never undone, so neither is the handle destroyed.
             new c10::RegistrationHandleRAII(
-                dispatcher.registerImpl(name, c10::DispatchKey::CUDA, std::move(kernel),
+                dispatcher.registerImpl(place.name, place.key, std::move(kernel),
                                         std::nullopt, nullptr, "simcuda"));
             count++;
         }
+        simtorch::foreign_watch();
     } catch (const std::exception &error) {
         error_text = error.what();
         return -1;
@@ -59,8 +57,24 @@ int simtorch_activate(void)
     return count;
 }
 
+void simtorch_adopt(void)
+{
+    simtorch::foreign_adopt();
+}
+
 const char *simtorch_error(void)
 {
     return error_text.c_str();
+}
+
+// A line for each operator with a CUDA kernel: its name, a tab, what it does here.
+const char *simtorch_operators(void)
+{
+    static std::string lines;
+    for (const auto &place : simtorch::places())
+        if (const auto handle = c10::Dispatcher::singleton().findSchema(place.name);
+            handle && place.key == c10::DispatchKey::CUDA)
+            lines += c10::toString(place.name) + "\t" + simtorch::kind_of(*handle) + "\n";
+    return lines.c_str();
 }
 }

@@ -199,6 +199,15 @@ void host_eager(const Operator &op, c10::DispatchKeySet, Stack *stack)
     submit({op, body_deliver, computed, Stack(first, first + op.returns())});
 }
 
+// Inside another operator's host pass there is nothing to compute.
+void host_missing(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
+{
+    TORCH_CHECK(sim_in_host_pass(), "simcuda: ", op.name,
+                " has no body: it cannot run "
+                "on the simulated device (docs/operators.md lists those that can)");
+    op.real.callBoxed(op.handle, keys, stack);
+}
+
 // --- Copies
 
 // Between host and device PyTorch's own code runs as it is: its cudaMemcpyAsync is real,

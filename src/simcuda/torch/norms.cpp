@@ -22,6 +22,19 @@ void body_norm_backward(Call &call)
     body_cpu(call);
 }
 
+void body_batch_norm_backward(Call &call)
+{
+    at::Tensor parameter = tensor(call, "weight");
+    if (!parameter.defined())
+        parameter = tensor(call, "running_mean");
+    const auto dtype =
+        (parameter.defined() ? parameter : tensor(call, "input")).scalar_type();
+    for (const char *name : {"save_mean", "save_invstd", "save_var"})
+        if (call.op.place(name) >= 0 && tensor(call, name).defined())
+            call.arguments[call.op.place(name)] = tensor(call, name).to(dtype);
+    body_cpu(call);
+}
+
 void body_log_sigmoid_backward(Call &call)
 {
     auto [output, buffer] = at::log_sigmoid_forward(tensor(call, "self"));
@@ -64,8 +77,9 @@ void body_rms_norm_backward(Call &call)
         (d < input.dim() - static_cast<int64_t>(normalized.size()) ? outer : inner)
             .push_back(d);
     const at::Tensor mean = through.mul(scaled).mean(inner, true);
+    const at::Tensor each = grad.mul(scaled);
     const at::Tensor results[] = {rstd.mul(through.sub(scaled.mul(mean))),
-                                  grad.mul(scaled).sum(outer)};
+                                  outer.empty() ? each : each.sum(outer)};
     for (int i = 0; i < 2; i++)
         if (call.results[i].toTensor().defined())
             call.results[i].toTensor().copy_(results[i]);

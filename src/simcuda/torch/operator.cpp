@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "foreign.hpp"
 #include "host.hpp"
 #include "random.hpp"
 
@@ -107,10 +108,10 @@ BelowAutograd::BelowAutograd()
 {
 }
 
-Operator::Operator(c10::OperatorHandle found)
+Operator::Operator(c10::OperatorHandle found, c10::DispatchKey key)
     : handle(found), name(full_name(found.operator_name())),
-      real(found.getComputedKernelForDispatchKey(c10::DispatchKey::CUDA)),
-      host(host_real), body(body_cpu), written(written_arguments(found.schema()))
+      real(found.getComputedKernelForDispatchKey(key)), host(host_real), body(body_cpu),
+      written(written_arguments(found.schema()))
 {
     random = place("generator") >= 0;
 }
@@ -210,6 +211,7 @@ void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys, Sta
 void Operator::operator()(const c10::OperatorHandle &, c10::DispatchKeySet keys,
                           Stack *stack)
 {
+    foreign_adopt();
     if (whole)
         host(*this, keys, stack);
     else

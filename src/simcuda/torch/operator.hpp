@@ -47,7 +47,8 @@ struct Call {
 };
 
 struct Operator : c10::OperatorKernel {
-    explicit Operator(c10::OperatorHandle found);
+    explicit Operator(c10::OperatorHandle found,
+                      c10::DispatchKey key = c10::DispatchKey::CUDA);
 
     // The boxed kernel that the dispatcher calls for CUDA tensors.
     void operator()(const c10::OperatorHandle &, c10::DispatchKeySet keys, Stack *stack);
@@ -84,6 +85,8 @@ void host_meta(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // For operators whose sizes depend on values (`whole`): computes at once on the CPU, then
 // allocates what came out.
 void host_eager(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
+// For operators without a body (`whole`): an error that names it.
+void host_missing(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // copy_ (`whole`).
 void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 

@@ -194,6 +194,12 @@ void body_fused_dropout(Call &call)
     call.results[0].toTensor().copy_(dropped(input, mask, 1 / keep));
 }
 
+void body_masked_scale(Call &call)
+{
+    call.results[0].toTensor().copy_(dropped(tensor(call, "self"), tensor(call, "mask"),
+                                             argument(call, "scale").toDouble()));
+}
+
 void body_uniform(Call &call)
 {
     const at::Tensor self = call.arguments[0].toTensor();

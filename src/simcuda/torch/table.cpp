@@ -9,7 +9,10 @@
 #include "histogram.hpp"
 #include "norms.hpp"
 #include "random.hpp"
+#include "recurrent.hpp"
 #include "softmax.hpp"
+#include "sparse.hpp"
+#include "spatial.hpp"
 
 namespace simtorch
 {
@@ -26,6 +29,25 @@ enum Kind {
     BOTH, // both of ours
     WHOLE, // the host pass is all of it
 };
+
+// The same in docs/operators.md.
+const char *const kinds[] = {
+    "PyTorch's own",
+    "own body",
+    "own body",
+    "CPU kernel, own host pass",
+    "CPU kernel, own host pass",
+    "own body, own host pass",
+    "own host code",
+};
+
+// What is written in place is the result.
+void host_in_place(const Operator &op, c10::DispatchKeySet, Stack *stack)
+{
+    stack->resize(stack->size() - op.arguments() + 1);
+}
+
+constexpr auto CUDA = c10::DispatchKey::CUDA;
 
 struct Row {
     const char *name; // with its overload, or without for all; "fft_*" is a prefix
@@ -51,9 +73,11 @@ const Row rows[] = {
     // A copy to the host and a wait, both real.
     {"_local_scalar_dense", REAL},
     // Host code that calls other operators and decides.
+    {"_use_cudnn_ctc_loss", REAL},
+    {"_use_miopen_ctc_loss", REAL},
+    {"_embedding_bag_backward", REAL},
     {"index_fill_.int_Tensor", REAL},
     {"isin", REAL},
-    // Sparse tensors are not simulated: a launch from here ends the run.
     {"_to_sparse*", REAL},
     {"_fused_sdp_choice", REAL},
     {"_scaled_dot_product_flash_attention", REAL},
@@ -116,7 +140,9 @@ const Row rows[] = {
 
     // Host code that reads a value for its kernel's arguments.
     {"histc", CLOSED, host_real, body_histc},
-    {"masked_fill_.Tensor", CLOSED},
+    {"mode", CLOSED},
+    {"masked_fill_.Tensor", HOST, host_in_place},
+    {"searchsorted", CLOSED},
 
     {"equal", WHOLE, host_eager},
     {"_unique", WHOLE, host_eager},
@@ -135,6 +161,8 @@ const Row rows[] = {
     {"_batch_norm_with_update", BODY, host_real, body_cpu_lenient},
     {"_embedding_bag", BODY, host_real, body_embedding_bag},
     {"_embedding_bag_forward_only", BODY, host_real, body_embedding_bag},
+    {"native_batch_norm_backward", BODY, host_real, body_batch_norm_backward},
+    {"batch_norm_backward", BODY, host_real, body_batch_norm_backward},
     {"native_layer_norm_backward", BODY, host_real, body_norm_backward},
     {"native_group_norm_backward", BODY, host_real, body_norm_backward},
     {"_fused_rms_norm_backward", BODY, host_real, body_rms_norm_backward},
@@ -144,11 +172,41 @@ const Row rows[] = {
     {"_log_softmax", BODY, host_real, body_softmax},
     {"_softmax_backward_data", BODY, host_real, body_softmax_backward},
     {"_log_softmax_backward_data", BODY, host_real, body_softmax_backward},
+    {"batch_norm_stats", BODY, host_real, body_batch_norm_stats},
+    {"batch_norm_elemt", BODY, host_real, body_batch_norm_elemt},
+    {"batch_norm_backward_reduce", BODY, host_real, body_batch_norm_backward_reduce},
+    {"batch_norm_backward_elemt", BODY, host_real, body_batch_norm_backward_elemt},
+    {"batch_norm_gather_stats", BODY, host_real, body_batch_norm_gather_stats},
+    {"batch_norm_gather_stats_with_counts", BODY, host_real,
+     body_batch_norm_gather_stats},
+
+    {"_conv_depthwise2d", BODY, host_real, body_depthwise},
+    {"conv_depthwise3d", BODY, host_real, body_depthwise},
+    {"_cudnn_ctc_loss", BOTH, host_cudnn_ctc_loss, body_cudnn_ctc_loss},
+    {"cudnn_grid_sampler", BOTH, host_grid_sampler, body_grid_sampler},
+    {"cudnn_grid_sampler_backward", BOTH, host_grid_sampler, body_grid_sampler_backward},
+    {"cudnn_affine_grid_generator", BOTH, host_affine_grid, body_affine_grid},
+    {"cudnn_affine_grid_generator_backward", BOTH, host_affine_grid,
+     body_affine_grid_backward},
+
+    {"lstm", WHOLE, host_recurrent},
+    {"gru", WHOLE, host_recurrent},
+    {"rnn_tanh", WHOLE, host_recurrent},
+    {"rnn_relu", WHOLE, host_recurrent},
+    {"_cudnn_rnn", BOTH, host_cudnn_rnn, body_cudnn_rnn},
+    {"_cudnn_rnn_backward", BOTH, host_cudnn_rnn_backward, body_cudnn_rnn_backward},
+    {"_cudnn_rnn_flatten_weight", WHOLE, host_flatten_weight},
+    {"_cudnn_init_dropout_state", WHOLE, host_dropout_state},
+    {"_thnn_fused_lstm_cell", BODY, host_real, body_lstm_cell},
+    {"_thnn_fused_lstm_cell_backward_impl", BODY, host_real, body_lstm_cell_backward},
+    {"_thnn_fused_gru_cell", BODY, host_real, body_gru_cell},
+    {"_thnn_fused_gru_cell_backward", BODY, host_real, body_gru_cell_backward},
 
     {"uniform_", BODY, host_real, body_uniform},
     {"normal_", BODY, host_real, body_normal},
     {"native_dropout", RANDOM, host_real, body_native_dropout},
     {"_fused_dropout", RANDOM, host_real, body_fused_dropout},
+    {"_masked_scale", BODY, host_real, body_masked_scale},
 
     {"_efficient_attention_forward", RANDOM, host_real, body_efficient_forward},
     {"_efficient_attention_backward", BODY, host_real, body_efficient_backward},
@@ -167,9 +225,8 @@ bool fits(const Row &row, const std::string &plain, const std::string &base)
     return plain == row.name || base == row.name || base == row.name + std::string("_");
 }
 
-const Row *find_row(const std::string &name)
+const Row *find_row(const std::string &plain)
 {
-    const std::string plain = name.substr(strlen("aten::"));
     const std::string base = plain.substr(0, plain.find('.'));
     for (const auto &row : rows)
         if (fits(row, plain, base))
@@ -196,23 +253,83 @@ bool has_cpu_kernel(const c10::OperatorHandle &handle)
     return false;
 }
 
-} // namespace
-
-std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle)
+// The name with its overload, without the namespace.
+std::string full_name(const c10::OperatorHandle &handle)
 {
     const auto &name = handle.operator_name();
-    const std::string full =
-        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-    const Row *row = find_row(full);
+    const std::string plain = name.name.substr(strlen("aten::"));
+    return name.overload_name.empty() ? plain : plain + "." + name.overload_name;
+}
+
+c10::OperatorName name_of(const std::string &full)
+{
+    const size_t dot = full.find('.');
+    return {"aten::" + full.substr(0, dot), dot == full.npos ? "" : full.substr(dot + 1)};
+}
+
+} // namespace
+
+std::vector<Place> places()
+{
+    std::vector<Place> found;
+    for (const auto &name :
+         c10::Dispatcher::singleton().getRegistrationsForDispatchKey(CUDA))
+        if (!name.name.compare(0, 6, "aten::"))
+            found.push_back({name, CUDA});
+    // One kernel for all devices, which launches or asks a closed library itself.
+    for (const char *name :
+         {"copy_", "convolution", "ldexp.Tensor", "ldexp.out", "ldexp_"})
+        found.push_back({name_of(name), CUDA});
+    for (const char *name :
+         {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input",
+          "rnn_tanh.data", "rnn_relu.input", "rnn_relu.data"})
+        for (const auto key : {CUDA, c10::DispatchKey::AutogradCUDA})
+            found.push_back({name_of(name), key});
+    found.push_back({name_of("_cudnn_rnn"), c10::DispatchKey::AutocastCUDA});
+    for (const auto key : {c10::DispatchKey::SparseCUDA, c10::DispatchKey::SparseCsrCUDA})
+        for (const auto &name : sparse_operators(key))
+            found.push_back({name, key});
+    return found;
+}
+
+const char *kind_of(const c10::OperatorHandle &handle)
+{
+    const Row *row = find_row(full_name(handle));
+    if (!row)
+        return makes_view(handle.schema()) ? kinds[REAL]
+               : has_cpu_kernel(handle)    ? "CPU kernel"
+                                           : "missing";
+    return kinds[row->kind];
+}
+
+// An operator whose host code is all that there is.
+static std::unique_ptr<Operator> whole(const c10::OperatorHandle &handle,
+                                       c10::DispatchKey key, HostPass host)
+{
+    auto made = std::make_unique<Operator>(handle, key);
+    made->whole = true;
+    made->host = host;
+    return made;
+}
+
+std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle,
+                                       c10::DispatchKey key)
+{
+    if (key == c10::DispatchKey::SparseCUDA || key == c10::DispatchKey::SparseCsrCUDA)
+        return handle.hasKernelForDispatchKey(key) ? whole(handle, key, host_sparse)
+                                                   : nullptr;
+    if (key == c10::DispatchKey::AutocastCUDA)
+        return whole(handle, key, host_cudnn_rnn_autocast);
+    const Row *row = find_row(full_name(handle));
     if (row ? row->kind == REAL : makes_view(handle.schema()))
         return nullptr;
     const bool closed = row && row->kind == CLOSED;
     const bool host_is_ours = row && (closed || row->host != host_real);
     if (!host_is_ours && sim_compute() == SIM_SHAPES)
         return nullptr;
-    if (!row && !has_cpu_kernel(handle))
-        return nullptr;
 
+    if (!row && !has_cpu_kernel(handle))
+        return whole(handle, key, host_missing);
     auto made = std::make_unique<Operator>(handle);
     made->complex_by_meta =
         !row && handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);

@@ -45,6 +45,18 @@ def check_guard(runtime: ctypes.CDLL) -> None:
         fail(message.value.decode(errors="replace"))
 
 
+def watch_packages(bodies: ctypes.CDLL) -> None:
+    """Takes over operators of other packages before Python first looks them up."""
+    namespace = sys.modules["torch._ops"]._OpNamespace  # tried: torch 2.15
+    look_up = namespace.__getattr__
+
+    def adopt_then_look_up(self: typing.Any, name: str) -> typing.Any:
+        bodies.simtorch_adopt()
+        return look_up(self, name)
+
+    namespace.__getattr__ = adopt_then_look_up
+
+
 def activate() -> None:
     """Replaces the CUDA kernels of PyTorch's operators. Called once, by PyTorch."""
     torch = sys.modules["torch"]
@@ -59,6 +71,7 @@ def activate() -> None:
     bodies.simtorch_error.restype = ctypes.c_char_p
     if bodies.simtorch_activate() < 0:
         fail(f"the operator bodies cannot start: {bodies.simtorch_error().decode()}")
+    watch_packages(bodies)
     check_guard(ctypes.CDLL(None))
     if os.environ.get("ACTSWAP_SIM_COMPUTE") == "values":
         compiled.replace_inductor(torch)

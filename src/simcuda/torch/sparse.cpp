@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <c10/core/DeviceGuard.h>
+
+#include "host.hpp"
+#include "passage.hpp"
+
+namespace simtorch
+{
+
+namespace
+{
+
+const char *const coo[] = {
+    "_coalesce",
+    "index_select",
+    "_sparse_sum_backward",
+    "_sparse_sparse_matmul",
+    "_sparse_softmax",
+    "_sparse_softmax_backward_data",
+    "_sparse_log_softmax",
+    "_sparse_log_softmax_backward_data",
+    "_sparse_mask_projection",
+    "sparse_mask",
+    "add.Tensor",
+    "add_.Tensor",
+    "add.out",
+    "sub.Tensor",
+    "sub_.Tensor",
+    "sub.out",
+    "mul.Tensor",
+    "mul_.Tensor",
+    "mul.out",
+    "mm",
+    "mm.out",
+    "mv",
+    "addmm",
+    "addmm_",
+    "addmm.out",
+    "bmm",
+    "bmm.out",
+    "hspmm",
+    "hspmm.out",
+    "sspaddmm.out",
+};
+const char *const compressed[] = {
+    "add.Tensor",
+    "add_.Tensor",
+    "add.out",
+    "addmm",
+    "addmm.out",
+    "addmv.out",
+    "baddbmm.out",
+    "bmm.out",
+    "mm",
+    "mm.out",
+    "mul.Tensor",
+    "mul_.Tensor",
+    "mul.out",
+    "sparse_sampled_addmm",
+    "sparse_sampled_addmm.out",
+    "triangular_solve.X",
+    "_sparse_csr_sum.dim_dtype",
+    "_sparse_csr_prod.dim_dtype",
+    "sparse_mask",
+};
+
+bool begins(const Operator &op, const char *base)
+{
+    const std::string plain = op.name.substr(strlen("aten::"));
+    return plain.substr(0, plain.find('.')) == base;
+}
+
+// The sizes of a dense result of sparse arguments, or nothing.
+std::vector<int64_t> dense_sizes(const Operator &op, const c10::IValue *a)
+{
+    const auto size = [&](int i, int64_t d) { return a[i].toTensor().size(d); };
+    if (begins(op, "mm") && !is_sparse(a[1].toTensor()))
+        return {size(0, 0), size(1, 1)};
+    if (begins(op, "addmm") && !is_sparse(a[2].toTensor()))
+        return {size(1, 0), size(2, 1)};
+    if (begins(op, "mv"))
+        return {size(0, 0)};
+    if (begins(op, "bmm"))
+        return {size(0, 0), size(0, 1), size(1, 2)};
+    if ((begins(op, "add") || begins(op, "sub")) && !is_sparse(a[0].toTensor()))
+        return a[0].toTensor().sizes().vec();
+    return {};
+}
+
+// Under shapes: allocates a dense result, or leaves the one that is given.
+void host_dense_result(const Operator &op, Stack *stack, c10::DeviceIndex device)
+{
+    const auto *first = top(stack, op.arguments());
+    at::Tensor result;
+    for (size_t i = 0; i < op.arguments(); i++)
+        if (op.written[i] && !is_sparse(first[i].toTensor()))
+            result = first[i].toTensor();
+    const auto sizes = dense_sizes(op, first);
+    TORCH_CHECK(result.defined() || !sizes.empty(), "simcuda: ", op.name,
+                " makes a sparse result whose size depends on values, and "
+                "ACTSWAP_SIM_COMPUTE=shapes computes none; use values");
+    if (!result.defined())
+        result = empty_device(sizes, first[0].toTensor().scalar_type(), device);
+    else if (!sizes.empty() && result.sizes() != c10::IntArrayRef(sizes))
+        result.resize_(sizes);
+    stack->resize(stack->size() - op.arguments());
+    stack->push_back(result);
+}
+
+// Two sparse COO tensors are added by joining their parts: PyTorch's own code.
+bool only_joins(const Operator &op, const c10::IValue *first)
+{
+    return (begins(op, "add") || begins(op, "add_") || begins(op, "sub") ||
+            begins(op, "sub_")) &&
+           first[0].toTensor().layout() == c10::kSparse &&
+           first[1].toTensor().layout() == c10::kSparse;
+}
+
+} // namespace
+
+std::vector<c10::OperatorName> sparse_operators(c10::DispatchKey key)
+{
+    std::vector<c10::OperatorName> found;
+    const auto add = [&](const std::string &full) {
+        const size_t dot = full.find('.');
+        found.push_back({"aten::" + full.substr(0, dot),
+                         dot == full.npos ? "" : full.substr(dot + 1)});
+    };
+    if (key == c10::DispatchKey::SparseCUDA)
+        std::for_each(std::begin(coo), std::end(coo), add);
+    else
+        std::for_each(std::begin(compressed), std::end(compressed), add);
+    return found;
+}
+
+void host_sparse(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
+{
+    auto *first = top(stack, op.arguments());
+    if (only_joins(op, first)) {
+        op.real.callBoxed(op.handle, keys, stack);
+        return;
+    }
+    BelowAutograd below;
+    const c10::DeviceIndex device = device_of(*stack, op.arguments());
+    c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
+    if (sim_compute() == SIM_SHAPES) {
+        host_dense_result(op, stack, device);
+        return;
+    }
+    Passage(device).run(op, stack);
+}
+
+} // namespace simtorch
