@@ -295,10 +295,13 @@ std::vector<Place> places()
 const char *kind_of(const c10::OperatorHandle &handle)
 {
     const Row *row = find_row(full_name(handle));
+    const char *const by_cpu = "CPU kernel";
     if (!row)
         return makes_view(handle.schema()) ? kinds[REAL]
-               : has_cpu_kernel(handle)    ? "CPU kernel"
+               : has_cpu_kernel(handle)    ? by_cpu
                                            : "missing";
+    if (row->kind == BODY && row->body == body_cpu)
+        return by_cpu;
     return kinds[row->kind];
 }
 
