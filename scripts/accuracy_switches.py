@@ -26,7 +26,7 @@ def keep_gradients() -> None:
         def zero_grad(self: Any, set_to_none: bool = False, do: Any = original) -> None:
             do(self, set_to_none)
 
-        owner.zero_grad = zero_grad  # type: ignore
+        owner.zero_grad = zero_grad
 
 
 def take_workspace_with_lt() -> None:

@@ -2,8 +2,9 @@
 """Workspaces of matrix products: PyTorch's own code takes them, on every card its way.
 
 Sizes are those of PyTorch's public source (ATen/cuda/CublasHandlePool.cpp): cuBLAS 8 MiB
-and 128 KiB, on compute capability 9 and up 32 MiB; cuBLASLt 1 MiB. By default a call takes
-and returns it; with TORCH_CUBLAS_WORKSPACE_CACHE=1 it stays for the thread and stream.
+and 128 KiB, on compute capability 9 and up 32 MiB; cuBLASLt 1 MiB. By default a call
+takes and returns it; with TORCH_CUBLAS_WORKSPACE_CACHE=1 it stays for the thread and
+stream.
 """
 
 from pathlib import Path

@@ -92,26 +92,30 @@ static void print_moves(const struct page *page)
     line(page, "moved in all", words);
 }
 
-static void print_bar(const struct page *page, uint64_t part, uint64_t whole)
+static int bar_cells(uint64_t part, uint64_t whole)
 {
     const double share = whole ? (double)part / (double)whole : 0;
     const int full = (int)(share * BAR + 0.5);
-    for (int n = 0; n < full && n < BAR; n++)
-        (void)fputs(page->look.ascii ? "#" : "\u2588", page->out);
+    return full < BAR ? full : BAR;
 }
 
 static void print_category(const struct page *page, json_t *item, uint64_t whole)
 {
-    as_words amount, share;
+    as_words amount, share, row;
     const char *const name = as_field_text(item, "category");
     const char *const source = as_field_text(item, "source");
     const uint64_t bytes = as_field_number(item, "bytes");
-    (void)fprintf(
-        page->out, "    %-18.40s %10s %5s  %-9s ", name, as_words_bytes(bytes, amount),
-        as_category_row_is_tensors(item) ? as_words_share(bytes, whole, share) : "",
-        source && strcmp(source, "none") != 0 ? source : "");
-    if (as_category_row_is_tensors(item))
-        print_bar(page, bytes, whole);
+    const bool tensors = as_category_row_is_tensors(item);
+    const int cells = tensors ? bar_cells(bytes, whole) : 0;
+    (void)snprintf(row, sizeof(row), "    %-18.40s %10.20s %5.10s  %-9.20s ", name,
+                   as_words_bytes(bytes, amount),
+                   tensors ? as_words_share(bytes, whole, share) : "",
+                   source && strcmp(source, "none") != 0 ? source : "");
+    for (size_t end = strlen(row); !cells && row[end - 1] == ' '; end--)
+        row[end - 1] = '\0';
+    (void)fputs(row, page->out);
+    for (int n = 0; n < cells; n++)
+        (void)fputs(page->look.ascii ? "#" : "\u2588", page->out);
     (void)fputc('\n', page->out);
 }
 

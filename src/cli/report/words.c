@@ -236,21 +236,21 @@ const char *as_words_idle(json_t *report, as_words text)
     if (all == AS_NOT_KNOWN || !all)
         return text;
     // With a break-even the bytes above it; without, the middle byte's gap.
-    uint64_t above = 0, upto = 0;
+    uint64_t above = 0, below = 0;
     for (size_t n = 0; n < json_array_size(bytes); n++) {
         const uint64_t here = as_field_number(json_array_get(bytes, n), "");
         const uint64_t edge = as_field_number(json_array_get(edges, n), "");
         if (here == AS_NOT_KNOWN || edge == AS_NOT_KNOWN)
             continue;
         above += even != AS_NOT_KNOWN && edge >= even ? here : 0;
-        if (even == AS_NOT_KNOWN && 2 * upto < all && 2 * (upto + here) >= all) {
+        if (even == AS_NOT_KNOWN && 2 * below < all && 2 * (below + here) >= all) {
             as_words gap;
             add(text,
                 "half of the activation bytes wait %s or longer for their next use%s",
                 as_words_time(edge, gap),
                 simulated ? ", in the time of this simulation" : "");
         }
-        upto += here;
+        below += here;
     }
     if (even != AS_NOT_KNOWN) {
         as_words gap, share;

@@ -100,7 +100,6 @@ if CPU:
     losses = train(model())
     said = {"ddp": losses, "fsdp2": losses}
 else:
-
     dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
     said = {"collectives": collectives()}
     said["ddp"] = train(nn.parallel.DistributedDataParallel(model(), device_ids=[0]))
