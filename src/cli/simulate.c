@@ -14,7 +14,8 @@ static const char * or (const char *given, const char *otherwise)
 }
 
 // Triton links what it compiles against a file named libcuda.so.1. Its kernels do nothing
-// here; where values count its interpreter runs them on the host.
+// here; where values count its interpreter runs them on the host. PyTorch's own Triton
+// kernels do not run in it (2.15): the operators that they stand for do, in every mode.
 static int set_triton(const char *compute)
 {
     char folder[PATH_MAX], driver[PATH_MAX + sizeof("/triton")];
@@ -23,6 +24,8 @@ static int set_triton(const char *compute)
         return err;
     (void)snprintf(driver, sizeof(driver), "%s/triton", folder);
     err = as_launch_set("TRITON_LIBCUDA_PATH", driver);
+    if (!err)
+        err = as_launch_set("TORCH_DISABLE_NATIVE_JIT", "1");
     if (!err && !strcmp(compute, "values"))
         err = as_launch_set("TRITON_INTERPRET", "1");
     return err;

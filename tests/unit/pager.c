@@ -499,7 +499,7 @@ Test(pager, off_knows_activations_too)
     as_ledger_find(fw.ledger, 0, x->address, &block);
     cr_expect_eq(block.category, ACTSWAP_ACTIVATION);
     as_ledger_find(fw.ledger, 0, old->address, &block);
-    cr_expect_eq(block.category, ACTSWAP_UNKNOWN);
+    cr_expect_eq(block.category, ACTSWAP_INPUT);
 }
 
 Test(pager, a_block_that_keeps_holds_on_to_what_an_earlier_one_let_go)

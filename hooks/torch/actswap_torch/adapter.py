@@ -156,6 +156,7 @@ class Adapter:
             or not torch.cuda.is_initialized()
             or torch._C._current_graph_task_id() != -1
             or isinstance(module, torch.jit.ScriptModule)
+            or torch._C._get_tracing_state() is not None  # records sizes that we read
         ):
             return
         self._hooks.push()

@@ -86,24 +86,23 @@ def allocate_on(device: int, bytes: int, stream: int) -> Any:
 
 
 def parts(tensor: Any) -> List[Any]:
-    """What a tensor without memory of its own is made of: sparse ones and wrappers."""
+    """What a tensor without memory of its own is made of: sparse ones and wrappers.
+    Asks nothing of others, which may be fake or belong to a function transform."""
     torch = _torch()
     flatten = getattr(tensor, "__tensor_flatten__", None)
     if flatten is not None:
         inner = [getattr(tensor, name) for name in flatten()[0]]
+    elif torch._C._len_torch_dispatch_stack():
+        inner = []
     elif tensor.layout is torch.sparse_coo:
-        return [tensor._indices(), tensor._values()]
+        inner = [tensor._indices(), tensor._values()]
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        inner = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        inner = [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
     else:
-        names = ("crow_indices", "ccol_indices", "row_indices", "col_indices", "values")
-        return [t for name in names if (t := _part(tensor, name)) is not None]
+        inner = []
     return [p for t in inner for p in (parts(t) if _is_wrapper(t) else [t])]
-
-
-def _part(tensor: Any, name: str) -> Any:
-    try:
-        return getattr(tensor, name)()
-    except Exception:  # of another layout
-        return None
 
 
 def _is_wrapper(tensor: Any) -> bool:
