@@ -285,10 +285,11 @@ static void launch(const char *name, void (*run)(void *), struct launch k,
     check(!argument, "malloc");
     for (int i = 0; i < OPERANDS && operands[i]; i++) {
         k.a[i] = operands[i]->data;
-        accesses[count++] = (struct sim_access){k.a[i], operands[i]->bytes, i < written};
+        accesses[count++] = (struct sim_access){
+            .address = k.a[i], .bytes = operands[i]->bytes, .write = i < written};
     }
     *argument = k;
-    struct sim_work work = {name, run, free, argument};
+    struct sim_work work = {.name = name, .run = run, .destroy = free, .arg = argument};
     check(sim_submit(stream, &work, accesses, count), name);
 }
 

@@ -219,6 +219,7 @@ static struct as_facts gather(struct as_engine *engine,
         .device_bytes = engine->device_bytes,
         .simulated = engine->simulated,
         .compute = engine->compute,
+        .missed = as_cuda_missed(),
         .source = source_of(engine),
         .outside = {atomic_load(&engine->context_bytes), atomic_load(&engine->comm_bytes),
                     atomic_load(&engine->other_bytes)},
@@ -322,7 +323,7 @@ void as_engine_use(struct as_engine *engine)
     pthread_mutex_lock(&engine->report_lock);
     engine->simulated = is_simulated();
     engine->compute =
-        engine->settings.sim_compute ? engine->settings.sim_compute : "shapes";
+        engine->settings.sim_compute ? engine->settings.sim_compute : "auto";
     as_path_run_id(&engine->settings, engine->run_id, sizeof(engine->run_id));
     if (engine->settings.report && is_writer(engine))
         begin_report(engine);

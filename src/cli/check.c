@@ -192,7 +192,7 @@ static int check_word(const char *option, const char *value, const char *const w
 
 int as_check_simulation(const struct as_options *options)
 {
-    static const char *const computes[] = {"values", "shapes", NULL};
+    static const char *const computes[] = {"auto", "values", "shapes", NULL};
     static const char *const orders[] = {"early", "late", NULL};
 
     int err = options->gpu ? check_gpu(options->gpu) : 0;

@@ -40,7 +40,7 @@ static bool has_gpu(void)
 static int check_device(const struct as_options *options)
 {
     if (options->gpu)
-        return as_simulate(options);
+        return as_simulate(options, "values");
     if (options->compute || options->order) {
         return as_error(AS_EXIT_USAGE,
                         "--compute and --order are for a simulated GPU: add "

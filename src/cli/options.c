@@ -46,10 +46,10 @@ struct verb {
 #define OPTION_COMPUTE                                                                   \
     {                                                                                    \
         "compute", KEY_COMPUTE, "HOW", 0,                                                \
-            "values: every number is computed on this machine (default); shapes: only "  \
-            "memory and "                                                                \
-            "order are simulated, which is fast at any model size, but losses mean "     \
-            "nothing",                                                                   \
+            "auto (default of rehearse): memory and order are simulated, which is fast " \
+            "at any model size, and integers and small tensors are computed, so that "   \
+            "the program's decisions are those of the card; values (default of "         \
+            "compare): every number is computed on this machine; shapes: none is",       \
             0                                                                            \
     }
 #define OPTION_ORDER                                                                     \

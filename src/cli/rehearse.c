@@ -18,7 +18,7 @@ static int prepare(const struct as_options *options, char **path)
     if (!err && options->policy)
         err = as_launch_set("ACTSWAP_POLICY", options->policy);
     if (!err)
-        err = as_simulate(options);
+        err = as_simulate(options, "auto");
     if (!err)
         err = as_check_settings(options->policy != NULL);
     if (!err)

@@ -31,7 +31,7 @@ static const struct as_result *find_reference(const struct as_result results[],
 
 static bool has_no_values(const struct as_result *result)
 {
-    return !strcmp(result->compute, "shapes");
+    return !strcmp(result->compute, "shapes") || !strcmp(result->compute, "auto");
 }
 
 // 0: equal, else the first step that differs.

@@ -13,7 +13,7 @@
 enum as_verdict {
     AS_VERDICT_IDENTICAL, // those of every run that ended agree bit for bit
     AS_VERDICT_DIFFER,
-    AS_VERDICT_NOT_COMPUTED, // a simulation of shapes has no values
+    AS_VERDICT_NOT_COMPUTED, // a simulation that leaves values out
     AS_VERDICT_NONE, // fewer than two runs had any
 };
 

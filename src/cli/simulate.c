@@ -31,9 +31,9 @@ static int set_triton(const char *compute)
     return err;
 }
 
-int as_simulate(const struct as_options *options)
+int as_simulate(const struct as_options *options, const char *otherwise)
 {
-    const char *const compute = or (options->compute, AS_SIMULATE_COMPUTE);
+    const char *const compute = or (options->compute, otherwise);
     int err = as_check_simulation(options);
     if (!err)
         err = as_launch_set("ACTSWAP_SIM_GPU", or (options->gpu, AS_SIMULATE_GPU));

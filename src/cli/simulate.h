@@ -5,11 +5,10 @@
 #include "cli/options.h"
 
 #define AS_SIMULATE_GPU "h100-80gb"
-#define AS_SIMULATE_COMPUTE "values"
 #define AS_SIMULATE_ORDER "early"
 
 // Checks --gpu, --compute and --order and puts the simulated GPU under what is started
-// next. 0 or an exit code after one line.
-int as_simulate(const struct as_options *options);
+// next, computing by default as `otherwise` says. 0 or an exit code after one line.
+int as_simulate(const struct as_options *options, const char *otherwise);
 
 #endif

@@ -300,7 +300,7 @@ static int read_sim_order(struct as_settings *settings, const char *value,
 static int read_sim_compute(struct as_settings *settings, const char *value,
                             const struct complaint *complaint)
 {
-    static const char *const names[] = {"shapes", "values", NULL};
+    static const char *const names[] = {"auto", "shapes", "values", NULL};
 
     settings->sim_compute = value;
     return read_choice(value, "a way to compute", names, complaint) < 0 ? -EINVAL : 0;
@@ -341,8 +341,10 @@ static const struct setting table[] = {
     {"ACTSWAP_SIM_ORDER", "early|late", "early",
      "When the simulated device does its work; actswap rehearse sets it.",
      read_sim_order},
-    {"ACTSWAP_SIM_COMPUTE", "shapes|values", "shapes",
-     "Whether it computes values; actswap rehearse sets it.", read_sim_compute},
+    {"ACTSWAP_SIM_COMPUTE", "auto|shapes|values", "auto",
+     "What it computes: integers and small tensors, nothing, or everything; actswap "
+     "rehearse sets it.",
+     read_sim_compute},
     {"ACTSWAP_SIM_FAULT", "FUNCTION:CALL=ERROR,...", "none",
      "Calls that the simulated device refuses, for tests: cudaMalloc:7=2 makes the "
      "seventh cudaMalloc answer 2.",

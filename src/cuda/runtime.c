@@ -232,10 +232,29 @@ int as_cuda_device_name(int device, char *name, size_t name_bytes)
 }
 
 // As src/simcuda/simcuda.h has it, which only its own parts include.
-enum { SIM_SHAPES };
+enum { SIM_AUTO = 1, SIM_VALUES };
+enum { SIM_KNOWN = 2 };
 
-bool as_cuda_only_shapes(void)
+bool as_cuda_skips_bytes(void)
 {
     int (*compute)(void) = (int (*)(void))as_cuda_find("sim_compute", NULL);
-    return compute && compute() == SIM_SHAPES;
+    return compute && compute() != SIM_VALUES;
+}
+
+bool as_cuda_computed(const void *address, size_t bytes)
+{
+    int (*compute)(void) = (int (*)(void))as_cuda_find("sim_compute", NULL);
+    int (*get)(const void *, size_t) =
+        (int (*)(const void *, size_t))as_cuda_find("sim_values_get", NULL);
+    return !compute || compute() != SIM_AUTO || !get || get(address, bytes) == SIM_KNOWN;
+}
+
+struct as_missed as_cuda_missed(void)
+{
+    struct as_missed missed = {0};
+    void (*get)(struct as_missed *) =
+        (void (*)(struct as_missed *))as_cuda_find("sim_missed_get", NULL);
+    if (get)
+        get(&missed);
+    return missed;
 }

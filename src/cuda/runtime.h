@@ -41,8 +41,20 @@ int as_cuda_device_get(int *device);
 int as_cuda_device_set(int device);
 int as_cuda_device_name(int device, char *name, size_t name_bytes);
 
-// True on a simulated device that computes nothing (ACTSWAP_SIM_COMPUTE=shapes): its
-// memory, and what is pinned for it, are addresses that nobody writes to.
-bool as_cuda_only_shapes(void);
+// True on a simulated device that does not compute everything (ACTSWAP_SIM_COMPUTE): most
+// of its memory, and of what is pinned for it, are addresses that nobody writes to.
+bool as_cuda_skips_bytes(void);
+
+// False for device memory whose value a simulated device did not compute: reading it would
+// give a placeholder.
+bool as_cuda_computed(const void *address, size_t bytes);
+
+// How often the program read what a simulated device did not compute, or what rests on an
+// assumption, and how often an operator was refused for lack of values.
+struct as_missed {
+    unsigned long unknown, assumed, refused;
+};
+
+struct as_missed as_cuda_missed(void);
 
 #endif

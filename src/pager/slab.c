@@ -51,7 +51,7 @@ void as_slab_destroy(struct as_slab *slab)
 static uint64_t measured_cap(const struct as_settings *settings)
 {
     // A rehearsal says what the rented machine must have, not what this one has.
-    if (as_cuda_only_shapes() && !settings->host_memory_percent)
+    if (as_cuda_skips_bytes() && !settings->host_memory_percent)
         return settings->host_memory_bytes ? settings->host_memory_bytes : UINT64_MAX;
     uint64_t cap =
         as_host_cap(settings, as_host_available(""), (unsigned)as_path_local_world());

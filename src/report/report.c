@@ -104,6 +104,11 @@ static void write_device(struct as_json *json, const struct as_facts *facts)
     as_json_bool(json, "simulated", facts->simulated);
     if (facts->simulated)
         as_json_text(json, "compute", facts->compute);
+    if (facts->simulated && strcmp(facts->compute, "auto") == 0) {
+        as_json_number(json, "reads_not_computed", facts->missed.unknown);
+        as_json_number(json, "reads_assumed", facts->missed.assumed);
+        as_json_number(json, "refused", facts->missed.refused);
+    }
     as_json_close(json, '}');
 }
 

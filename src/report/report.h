@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/runtime.h"
+
 struct as_ledger;
 struct as_notes;
 struct as_oom;
@@ -50,6 +52,7 @@ struct as_facts {
     uint64_t device_bytes;
     bool simulated;
     const char *compute; // of the simulated device
+    struct as_missed missed; // what it did not compute
     enum as_source source;
     struct as_outside outside;
 

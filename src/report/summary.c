@@ -182,9 +182,32 @@ static void add_losses(struct page *page, const struct as_facts *facts)
     }
     if (asked && facts->simulated && strcmp(facts->compute, "shapes") == 0)
         add(page, "  losses           not computed: shapes has no values\n");
+    else if (asked && !read && facts->simulated && strcmp(facts->compute, "auto") == 0)
+        add(page, "  losses           not computed: --compute values does\n");
     else if (asked)
         add(page, "  losses           %llu of %llu read\n", (unsigned long long)read,
             (unsigned long long)asked);
+}
+
+static const char *plural(unsigned long count)
+{
+    return count == 1 ? "" : "s";
+}
+
+// What the program read, or asked for, and mode `auto` does not compute.
+static void add_missed(struct page *page, const struct as_missed *missed)
+{
+    if (missed->refused)
+        add(page, "  refused          %lu operator%s: the values are not computed\n",
+            missed->refused, plural(missed->refused));
+    if (missed->unknown)
+        add(page, "  not computed     %lu read%s gave a placeholder\n", missed->unknown,
+            plural(missed->unknown));
+    if (missed->assumed)
+        add(page, "  assumed          %lu read%s rest on numbers not computed\n",
+            missed->assumed, plural(missed->assumed));
+    if (missed->refused || missed->unknown || missed->assumed)
+        add(page, "                   --compute values computes everything\n");
 }
 
 static void add_kept(struct page *page, const struct as_pager_totals *pager)
@@ -229,6 +252,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     if (facts->settings->policy == AS_POLICY_OFFLOAD)
         add_kept(&page, facts->pager);
     add_losses(&page, facts);
+    add_missed(&page, &facts->missed);
     add_notes(&page, facts->notes, "left alone");
     add_notes(&page, facts->warnings, "warnings");
     if (facts->path)

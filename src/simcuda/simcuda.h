@@ -23,6 +23,7 @@ extern "C" {
 // How operators compute (ACTSWAP_SIM_COMPUTE).
 enum sim_compute {
     SIM_SHAPES, // nothing is computed: allocations and order only, memory is not touched
+    SIM_AUTO, // bodies compute where it is cheap and all that they read has values
     SIM_VALUES, // bodies compute on host memory that aliases the device's
 };
 
@@ -31,12 +32,14 @@ enum sim_compute sim_compute(void);
 // One operator body's work. `run` is called at most once, or, if the stream was captured
 // (sim_captures), once for each replay, never twice at a time, on the queue's thread; it
 // must not call CUDA and must not wait for any other thread. `destroy` is called once,
-// after that: on the queue's thread, or on that which destroys the graph.
+// after that: on the queue's thread, or on that which destroys the graph. Both may be
+// NULL: the work takes its time on the stream and computes nothing.
 struct sim_work {
     const char *name; // operator, for messages; must live as long as the process
     void (*run)(void *arg);
     void (*destroy)(void *arg);
     void *arg;
+    bool assumes; // what it writes rests on an assumption
 };
 
 // What a piece of work reads and writes, in device memory.
@@ -44,10 +47,13 @@ struct sim_access {
     const void *address;
     size_t bytes;
     bool write;
+    bool unread; // written without being read first
+    bool gaps; // some of the bytes are not the tensor's
 };
 
 // Queues work behind everything that `stream` (a cudaStream_t, NULL is the legacy
-// stream) is ordered after. The accesses are copied. Returns a cudaError_t.
+// stream) is ordered after. The accesses are copied. Returns a cudaError_t. Under
+// SIM_AUTO it runs only if all that it reads has values; what it writes then has, too.
 int sim_submit(void *stream, const struct sim_work *work,
                const struct sim_access *accesses, size_t count);
 
@@ -67,8 +73,48 @@ bool sim_in_host_pass(void);
 void sim_launches_allow(void);
 void sim_launches_forbid(void);
 
-// True where a launch by this thread does nothing and is no error.
+// True where the launch that this thread is about to make does nothing and is no error.
+// Under SIM_AUTO nothing has values after it, unless it is in a host pass or allowed.
 bool sim_launches_do_nothing(void);
+
+// --- Which memory has values (SIM_AUTO)
+
+enum sim_values {
+    SIM_UNKNOWN, // not computed: a read by the program gives a placeholder
+    SIM_ASSUMED, // computed from an assumption
+    SIM_KNOWN, // what the card would have
+};
+
+// The most that one operator may read and write to be computed, and a copy to the device
+// to be made, in bytes of each kind of number. `heavy`: work grows faster than bytes.
+enum {
+    SIM_AUTO_INTEGERS = 16 << 20,
+    SIM_AUTO_FLOATS = 1 << 20,
+    SIM_AUTO_FLOATS_HEAVY = 256 << 10,
+};
+
+// The least of what is known of the bytes, once all work that was submitted is done.
+enum sim_values sim_values_get(const void *address, size_t bytes);
+
+// What the thread's copies move, until the next call: one element, which stands for
+// those that have no value, and whether they are integers. NULL: not known, a zero byte.
+struct sim_element {
+    unsigned char placeholder[16];
+    size_t bytes;
+    bool known, integers;
+};
+
+void sim_element_set(const struct sim_element *element);
+
+// Counted for the report: reads by the program of what was not computed, of what rests
+// on assumptions, and operators that were refused for lack of values.
+struct sim_missed {
+    unsigned long unknown, assumed, refused;
+};
+
+void sim_missed_read(enum sim_values values);
+void sim_missed_refuse(void);
+void sim_missed_get(struct sim_missed *missed);
 
 // Waits for the stream as cudaStreamSynchronize does; a cudaError_t.
 int sim_drain(void *stream);

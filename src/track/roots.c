@@ -140,6 +140,14 @@ static int add_on_device(struct as_roots *roots, int device, const void *address
     return err;
 }
 
+// The step has a root that nobody can read.
+static int expect_nothing(struct as_roots *roots)
+{
+    uint64_t step;
+    const int place = as_steps_expect_root(roots->steps, &step);
+    return place < 0 ? place : 0;
+}
+
 int as_roots_add(struct as_roots *roots, int device, const void *address, size_t bytes,
                  void *stream)
 {
@@ -151,6 +159,8 @@ int as_roots_add(struct as_roots *roots, int device, const void *address, size_t
     if (as_stream_captured(stream))
         return -EBUSY;
     as_roots_collect(roots);
+    if (!as_cuda_computed(address, bytes))
+        return expect_nothing(roots);
     if (!as_device_enter(device, &before))
         err = add_on_device(roots, device, address, bytes, stream);
     as_device_leave(&before);

@@ -38,7 +38,7 @@ WRONG = {
     ),
     "compute": (
         ["rehearse", "--compute", "value", "true"],
-        "--compute value is not known. Did you mean values? (values, shapes)",
+        "--compute value is not known. Did you mean values? (auto, values, shapes)",
     ),
     "order": (
         ["rehearse", "--order", "lat", "true"],

@@ -31,26 +31,32 @@ CASES = [(name, "off") for name in SCRIPTS] + [("gpt", "offload"), ("gpt", "reco
 
 
 @pytest.mark.parametrize("name, policy", CASES)
-def test_values_and_shapes_allocate_alike(tmp_path: Path, name: str, policy: str) -> None:
+def test_all_ways_to_compute_allocate_alike(
+    tmp_path: Path, name: str, policy: str
+) -> None:
     script, *arguments = SCRIPTS[name]
 
-    values = trace(tmp_path / "values", script, arguments, policy=policy)
-    shapes = trace(
-        tmp_path / "shapes", script, arguments, policy=policy, sim_compute="shapes"
+    values, auto, shapes = (
+        trace(tmp_path / way, script, arguments, policy=policy, sim_compute=way)
+        for way in ("values", "auto", "shapes")
     )
 
     assert len(values) > 500
     assert {"alloc", "free_completed", "segment_alloc"} <= {
         action for action, _ in values
     }
-    assert values == shapes
+    assert auto == values
+    assert shapes == values
 
 
-def test_seven_billion_parameters_need_little_of_the_host(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compute", ["auto", "shapes"])
+def test_seven_billion_parameters_need_little_of_the_host(
+    tmp_path: Path, compute: str
+) -> None:
     report = tmp_path / "report.json"
     size = "--layers=32 --hidden=4096 --heads=32 --vocab=32000 --batch=4 --sequence=2048"
     arguments = [*size.split(), "--dtype=bfloat16", "--init=device", "--steps=2"]
-    settings = {"sim_gpu": "b200", "sim_compute": "shapes", "report": str(report)}
+    settings = {"sim_gpu": "b200", "sim_compute": compute, "report": str(report)}
 
     Run([str(ROOT / "examples" / "train_gpt.py"), *arguments], environment(**settings))
 

@@ -43,7 +43,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream legacy, *streams = &legacy;
 static enum fake_pace lane_pace[LANES];
 static int lanes, device_now;
-static bool only_shapes;
+static bool skips_bytes;
 static int captures, spoilt;
 static __thread int mode; // 0: global, as threads begin
 static void (*watcher)(const char *function);
@@ -205,9 +205,9 @@ static void touch(const struct stream *stream)
     spoilt += stream->capturing;
 }
 
-void fake_only_shapes(bool answer)
+void fake_skips_bytes(bool answer)
 {
-    only_shapes = answer;
+    skips_bytes = answer;
 }
 
 void fake_watch(void (*watch)(const char *function))
@@ -407,7 +407,18 @@ int as_cuda_device_name(int device, char *name, size_t name_bytes)
     return leave(failed ? FAILED : 0);
 }
 
-bool as_cuda_only_shapes(void)
+bool as_cuda_computed(const void *address, size_t bytes)
 {
-    return only_shapes;
+    (void)address, (void)bytes;
+    return true;
+}
+
+struct as_missed as_cuda_missed(void)
+{
+    return (struct as_missed){0};
+}
+
+bool as_cuda_skips_bytes(void)
+{
+    return skips_bytes;
 }

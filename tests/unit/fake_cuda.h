@@ -41,8 +41,8 @@ int fake_calls(const char *function);
 void fake_capture(void *stream, bool capturing);
 int fake_spoilt(void);
 
-// What as_cuda_only_shapes() answers.
-void fake_only_shapes(bool answer);
+// What as_cuda_skips_bytes() answers.
+void fake_skips_bytes(bool answer);
 
 // Called at the start of each CUDA call, where another thread might come in between.
 void fake_watch(void (*watch)(const char *function));

@@ -30,6 +30,21 @@ Test(sim_ranges, the_lowest_that_fits_is_taken)
     cr_expect_eq(ranges.used_bytes, 10 + 30 + 21 + 5 + 15);
 }
 
+Test(sim_ranges, the_first_from_an_address_holds_it_or_follows)
+{
+    struct sim_ranges ranges = {0};
+
+    cr_assert(sim_ranges_insert(&ranges, 100, 10));
+    cr_assert(sim_ranges_insert(&ranges, 200, 10));
+    cr_assert(sim_ranges_insert(&ranges, 300, 10));
+
+    cr_expect_eq(sim_ranges_from(&ranges, 0)->start, 100);
+    cr_expect_eq(sim_ranges_from(&ranges, 109)->start, 100);
+    cr_expect_eq(sim_ranges_from(&ranges, 110)->start, 200);
+    cr_expect_eq(sim_ranges_from(&ranges, 200)->start, 200);
+    cr_expect_null(sim_ranges_from(&ranges, 310));
+}
+
 Test(sim_ranges, neighbours_are_joined_whatever_the_order)
 {
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},

@@ -222,9 +222,11 @@ ncclResult_t sim_scale(void *values, size_t count, ncclDataType_t type,
     if (!work)
         return ncclSystemError;
     *work = (struct work){op, values, count};
-    const struct sim_work entry = {"ncclRedOpCreatePreMulSum", run, free, work};
-    const struct sim_access access[] = {{values, bytes, true},
-                                        {op.device, bytes / count, false}};
+    const struct sim_work entry = {
+        .name = "ncclRedOpCreatePreMulSum", .run = run, .destroy = free, .arg = work};
+    const struct sim_access access[] = {
+        {.address = values, .bytes = bytes, .write = true},
+        {.address = op.device, .bytes = bytes / count}};
 
     // cppcheck-suppress memleak ; the queue frees it
     return sim_submit(stream, &entry, access, op.device ? 2 : 1) ? ncclUnhandledCudaError

@@ -7,19 +7,27 @@
 #include "simcuda/runtime/cost.h"
 #include "simcuda/runtime/kernel.h"
 #include "simcuda/runtime/memory.h"
+#include "simcuda/runtime/values.h"
 #include "simcuda/simcuda.h"
 
 // What a copy moves, and when the host may go on, is the table in NVIDIA's "API
-// synchronization behavior". Under `shapes` nothing is moved but between host addresses
-// and, so that a program that reads a flag or a loss goes on, small copies to the host.
-enum { SHAPES_READ_MAX = 4096 };
+// synchronization behavior". Where the device has no values a copy to the host gives
+// placeholders up to these sizes, so that a program that reads a flag or a loss goes on;
+// above them the host's bytes stay, so that the host's memory is not used up. Who moves
+// bytes of no known type to pinned memory parks them there, and gets the least.
+enum {
+    SHAPES_READ_MAX = 4096,
+    AUTO_READ_MAX = 64 << 20,
+    AUTO_PARKED_MAX = 4096,
+};
 
 struct copy {
     char *to;
-    const char *from;
+    const char *from; // NULL: the placeholder
     size_t to_pitch, from_pitch;
     size_t width, rows;
     void *staged; // the host bytes as they were at the call
+    struct sim_element element;
 };
 
 struct sides {
@@ -31,10 +39,42 @@ static bool on_host(enum sim_place place)
     return place != SIM_DEVICE && place != SIM_MANAGED;
 }
 
+static size_t span(size_t pitch, size_t width, size_t rows)
+{
+    return rows ? (rows - 1) * pitch + width : 0;
+}
+
+static void place(char *to, size_t bytes, const struct sim_element *element)
+{
+    size_t done = element->bytes < bytes ? element->bytes : bytes;
+
+    memcpy(to, element->placeholder, done);
+    while (done < bytes) {
+        const size_t more = done < bytes - done ? done : bytes - done;
+
+        memcpy(to + done, to, more);
+        done += more;
+    }
+}
+
+static bool is_placed(const char *bytes, size_t count, const struct sim_element *element)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] != (char)element->placeholder[i % element->bytes])
+            return false;
+    return true;
+}
+
 static void run_copy(void *arg)
 {
     const struct copy *copy = arg;
 
+    if (!copy->from) {
+        for (size_t row = 0; row < copy->rows; row++)
+            place(copy->to + row * copy->to_pitch, copy->width, &copy->element);
+        sim_values_landed_host(copy->to, span(copy->to_pitch, copy->width, copy->rows));
+        return;
+    }
     for (size_t row = 0; row < copy->rows; row++)
         memmove(copy->to + row * copy->to_pitch, copy->from + row * copy->from_pitch,
                 copy->width);
@@ -46,11 +86,6 @@ static void destroy_copy(void *arg)
 
     free(copy->staged);
     free(copy);
-}
-
-static size_t span(size_t pitch, size_t width, size_t rows)
-{
-    return rows ? (rows - 1) * pitch + width : 0;
 }
 
 // True if the kind of copy and the memory agree.
@@ -89,13 +124,82 @@ static bool skipped(const struct sides *sides)
     return false;
 }
 
-static bool moves(const struct sides *sides, size_t bytes)
+// --- What has values (SIM_AUTO)
+
+// Pinned memory that took a copy of what has no values still stands for that, unless the
+// host has written there since.
+static enum sim_values values_of_pinned(const char *from, size_t bytes)
 {
-    if (sim_compute() == SIM_VALUES)
+    const enum sim_values values = sim_values_get_host(from, bytes);
+    const size_t looked_at = bytes < AUTO_PARKED_MAX ? bytes : AUTO_PARKED_MAX;
+
+    if (values != SIM_UNKNOWN || sim_values_awaited_host(from, looked_at) ||
+        is_placed(from, looked_at, sim_element_get()))
+        return values;
+    sim_values_set_host(from, bytes, SIM_KNOWN);
+    return SIM_KNOWN;
+}
+
+static enum sim_values values_of_host(const struct copy *copy, const struct sides *sides)
+{
+    const size_t most = sim_element_get()->integers ? SIM_AUTO_INTEGERS : SIM_AUTO_FLOATS;
+
+    if (copy->width * copy->rows > most)
+        return SIM_UNKNOWN;
+    if (sides->from.place != SIM_PINNED)
+        return SIM_KNOWN;
+    return values_of_pinned(copy->from, span(copy->from_pitch, copy->width, copy->rows));
+}
+
+static enum sim_values values_of_source(const struct copy *copy,
+                                        const struct sides *sides)
+{
+    if (sides->from.place == SIM_DEVICE)
+        return sim_values_get(copy->from,
+                              span(copy->from_pitch, copy->width, copy->rows));
+    return sides->to.place == SIM_DEVICE ? values_of_host(copy, sides) : SIM_KNOWN;
+}
+
+static void enter_values(const struct copy *copy, const struct sides *sides,
+                         enum sim_values values)
+{
+    for (size_t row = 0; row < copy->rows; row++) {
+        const char *to = copy->to + row * copy->to_pitch;
+
+        if (sides->to.place == SIM_DEVICE)
+            sim_values_set(to, copy->width, values);
+        else if (sides->to.place == SIM_PINNED && sides->from.place == SIM_DEVICE)
+            sim_values_set_host(to, copy->width, values);
+    }
+}
+
+// Whether bytes are written, and which: `copy` may be changed to place something else.
+static bool moves_auto(struct copy *copy, const struct sides *sides, bool captured)
+{
+    const enum sim_values values = captured ? SIM_UNKNOWN : values_of_source(copy, sides);
+
+    enter_values(copy, sides, values);
+    if (values != SIM_UNKNOWN)
         return true;
     if (sides->to.place == SIM_DEVICE)
         return false;
-    return sides->from.place != SIM_DEVICE || bytes <= SHAPES_READ_MAX;
+    copy->from = NULL;
+    copy->element = *sim_element_get();
+    if (!copy->element.known && sides->to.place == SIM_PINNED && copy->rows == 1 &&
+        copy->width > AUTO_PARKED_MAX)
+        copy->width = AUTO_PARKED_MAX;
+    return copy->width * copy->rows <= AUTO_READ_MAX;
+}
+
+static bool moves(struct copy *copy, const struct sides *sides, bool captured)
+{
+    if (sim_compute() == SIM_VALUES)
+        return true;
+    if (sim_compute() == SIM_AUTO)
+        return moves_auto(copy, sides, captured);
+    if (sides->to.place == SIM_DEVICE)
+        return false;
+    return sides->from.place != SIM_DEVICE || copy->width * copy->rows <= SHAPES_READ_MAX;
 }
 
 static bool stage(struct copy *copy)
@@ -130,7 +234,7 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
     const bool staged =
         sides->from.place == SIM_PAGEABLE && !on_host(sides->to.place) && !captured;
     const size_t bytes = copy->width * copy->rows;
-    const bool move = moves(sides, bytes);
+    const bool move = moves(copy, sides, captured);
     cudaError_t error = cudaSuccess;
 
     if (staged && !async)
@@ -182,7 +286,7 @@ static cudaError_t copy_bytes(const struct copy *what, enum cudaMemcpyKind kind,
 
 static struct copy flat(void *to, const void *from, size_t bytes)
 {
-    return (struct copy){to, from, bytes, bytes, bytes, 1, NULL};
+    return (struct copy){to, from, bytes, bytes, bytes, 1, NULL, {.bytes = 1}};
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
@@ -226,7 +330,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
                               enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     SIM_ENTER();
-    const struct copy copy = {to, from, to_pitch, from_pitch, width, height, NULL};
+    const struct copy copy = {to,    from,   to_pitch, from_pitch,
+                              width, height, NULL,     {.bytes = 1}};
 
     return sim_error(copy_rows(&copy, kind, stream, true));
 }
@@ -235,7 +340,8 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
                          size_t width, size_t height, enum cudaMemcpyKind kind)
 {
     SIM_ENTER_UNSAFE();
-    const struct copy copy = {to, from, to_pitch, from_pitch, width, height, NULL};
+    const struct copy copy = {to,    from,   to_pitch, from_pitch,
+                              width, height, NULL,     {.bytes = 1}};
 
     return sim_error(copy_rows(&copy, kind, NULL, false));
 }
@@ -268,8 +374,13 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
     if (on_device && sim_in_host_pass())
         return cudaSuccess;
 
-    const bool fills = !on_device || sim_compute() != SIM_SHAPES;
+    const bool known = sim_compute() != SIM_AUTO ||
+                       (bytes <= SIM_AUTO_FLOATS && !sim_stream_is_captured(stream));
+    const bool fills = !on_device || (sim_compute() != SIM_SHAPES && known);
     struct fill *fill = fills ? malloc(sizeof(*fill)) : NULL;
+
+    if (on_device)
+        sim_values_set(to, bytes, known ? SIM_KNOWN : SIM_UNKNOWN);
 
     if (fills && !fill)
         return cudaErrorMemoryAllocation;

@@ -76,9 +76,10 @@ static void choose_order(void)
 
 static void choose_compute(void)
 {
-    static const char *const names[] = {"shapes", "values", NULL};
+    static const char *const names[] = {"auto", "shapes", "values", NULL};
+    static const enum sim_compute ways[] = {SIM_AUTO, SIM_SHAPES, SIM_VALUES};
 
-    compute = choose("ACTSWAP_SIM_COMPUTE", names) ? SIM_VALUES : SIM_SHAPES;
+    compute = ways[choose("ACTSWAP_SIM_COMPUTE", names)];
 }
 
 static void choose_devices(void)

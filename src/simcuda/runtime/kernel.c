@@ -13,6 +13,7 @@
 #include "simcuda/runtime/compiler.h"
 #include "simcuda/runtime/cost.h"
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/values.h"
 #include "simcuda/simcuda.h"
 
 // Kernels by the address of their host function, open addressing. Never removed: the
@@ -66,7 +67,11 @@ void sim_launches_forbid(void)
 
 bool sim_launches_do_nothing(void)
 {
-    return pass_depth || allow_depth || sim_compute() != SIM_VALUES;
+    if (pass_depth || allow_depth)
+        return true;
+    // Whatever it writes has no values from here on.
+    sim_values_forget();
+    return sim_compute() != SIM_VALUES;
 }
 
 static struct kernel *slot_of(struct kernel *slots, size_t capacity, const void *function)

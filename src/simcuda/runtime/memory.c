@@ -8,6 +8,7 @@
 
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/ranges.h"
+#include "simcuda/runtime/values.h"
 #include "simcuda/runtime/virtual.h"
 #include "simcuda/simcuda.h"
 
@@ -163,6 +164,7 @@ cudaError_t sim_memory_give(void *address)
 
     if (ours) {
         madvise(address, range->bytes, MADV_DONTNEED);
+        sim_values_set(address, range->bytes, SIM_UNKNOWN);
         sim_ranges_give(&book->ranges, range);
     }
     pthread_mutex_unlock(&book->lock);
@@ -392,6 +394,7 @@ cudaError_t cudaFreeHost(void *address)
 
     if (!bytes)
         return sim_error(error ? error : cudaErrorInvalidValue);
+    sim_values_set_host(address, bytes, SIM_KNOWN);
     munmap(address, bytes);
     return cudaSuccess;
 }

@@ -223,3 +223,18 @@ struct sim_range *sim_ranges_find(const struct sim_ranges *ranges, uintptr_t add
         return NULL;
     return range;
 }
+
+struct sim_range *sim_ranges_from(const struct sim_ranges *ranges, uintptr_t address)
+{
+    struct sim_range *best = NULL;
+
+    for (struct sim_range *at = ranges->root; at;) {
+        if (address < at->start + at->bytes) {
+            best = at;
+            at = at->left;
+        } else {
+            at = at->right;
+        }
+    }
+    return best;
+}

@@ -51,4 +51,7 @@ void sim_ranges_remove(struct sim_ranges *ranges, struct sim_range *range);
 // The used range that holds the address, or NULL. Valid until it is given back.
 struct sim_range *sim_ranges_find(const struct sim_ranges *ranges, uintptr_t address);
 
+// The first range, used or free, that ends behind the address, or NULL.
+struct sim_range *sim_ranges_from(const struct sim_ranges *ranges, uintptr_t address);
+
 #endif

@@ -4,6 +4,7 @@
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/cost.h"
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/values.h"
 #include "simcuda/simcuda.h"
 
 // Lower is more urgent, as on every card since Volta.
@@ -238,9 +239,12 @@ int sim_submit(void *stream, const struct sim_work *work,
         return (int)refused;
     for (size_t i = 0; i < count; i++)
         bytes += accesses[i].bytes;
+
+    const bool runs = sim_values_pass(work, accesses, count, sim_captures(stream));
+
     return (int)sim_error(sim_queue_submit(stream, &(struct sim_task){
                                                        .name = work->name,
-                                                       .run = work->run,
+                                                       .run = runs ? work->run : NULL,
                                                        .destroy = work->destroy,
                                                        .arg = work->arg,
                                                        .cost_ns = sim_cost_access(bytes),

@@ -10,6 +10,7 @@
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/missing.h"
 #include "simcuda/runtime/ranges.h"
+#include "simcuda/runtime/values.h"
 #include "simcuda/simcuda.h"
 
 struct piece {
@@ -260,6 +261,7 @@ cudaError_t sim_virtual_unmap(void *address, size_t bytes)
             continue;
         cut(number(piece->mapped), number(piece->mapped) + piece->bytes);
         madvise(piece->mapped, piece->bytes, MADV_DONTNEED);
+        sim_values_set(piece->mapped, piece->bytes, SIM_UNKNOWN);
         piece->mapped = NULL;
         drop(piece);
     }

@@ -17,6 +17,15 @@ size_t extent_bytes(const at::Tensor &tensor)
     return static_cast<size_t>(last + 1) * tensor.element_size();
 }
 
+bool has_gaps(const at::Tensor &tensor, size_t extent)
+{
+    size_t own = tensor.element_size();
+    for (int64_t d = 0; d < tensor.dim(); d++)
+        if (tensor.stride(d) != 0)
+            own *= static_cast<size_t>(tensor.size(d));
+    return own < extent;
+}
+
 // A tensor without elements gets a storage of its own: a kernel that resizes it must not
 // grow into the device's memory.
 c10::Storage Aliases::storage(const at::Tensor &device)
@@ -61,11 +70,13 @@ at::Tensor Aliases::make(const at::Tensor &device)
     return alias;
 }
 
-void Aliases::note(const at::Tensor &device, bool written)
+void Aliases::note(const at::Tensor &device, bool written, bool unread)
 {
     if (device.numel() == 0)
         return;
-    accesses_.push_back({device.const_data_ptr(), extent_bytes(device), written});
+    const size_t extent = extent_bytes(device);
+    accesses_.push_back(
+        {device.const_data_ptr(), extent, written, unread, has_gaps(device, extent)});
 }
 
 static at::Tensor copy_of(const at::Tensor &host)
@@ -75,7 +86,7 @@ static at::Tensor copy_of(const at::Tensor &host)
     return copy;
 }
 
-at::Tensor Aliases::tensor(const at::Tensor &device, bool written)
+at::Tensor Aliases::tensor(const at::Tensor &device, bool written, bool unread)
 {
     if (!device.defined() || device.layout() != c10::kStrided || device._is_zerotensor())
         return device;
@@ -83,33 +94,34 @@ at::Tensor Aliases::tensor(const at::Tensor &device, bool written)
         if (known.first != device.unsafeGetTensorImpl())
             continue;
         if (written && device.is_cuda())
-            note(device, true);
+            note(device, true, unread);
         return known.second;
     }
     at::Tensor alias = device.is_cuda() ? make(device) : copy_of(device);
     if (device.is_cuda())
-        note(device, written);
+        note(device, written, unread);
     tensors_.emplace_back(device.unsafeGetTensorImpl(), alias);
     return alias;
 }
 
-c10::IValue Aliases::value(const c10::IValue &device, bool written)
+c10::IValue Aliases::value(const c10::IValue &device, bool written, bool unread)
 {
     if (device.isTensor())
-        return tensor(device.toTensor(), written);
+        return tensor(device.toTensor(), written, unread);
     if (device.isDevice() && device.toDevice().is_cuda())
         return c10::Device(c10::kCPU);
     if (device.isTensorList()) {
         c10::List<at::Tensor> list;
         for (const auto &item : device.toTensorVector())
-            list.push_back(tensor(item, written));
+            list.push_back(tensor(item, written, unread));
         return list;
     }
     if (device.isOptionalTensorList()) {
         c10::List<std::optional<at::Tensor>> list;
         for (const auto &item : device.toOptionalTensorVector())
-            list.push_back(item ? std::optional<at::Tensor>(tensor(*item, written))
-                                : std::nullopt);
+            list.push_back(item
+                               ? std::optional<at::Tensor>(tensor(*item, written, unread))
+                               : std::nullopt);
         return list;
     }
     return device;

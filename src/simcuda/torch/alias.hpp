@@ -26,11 +26,12 @@ namespace simtorch
 class Aliases
 {
   public:
-    at::Tensor tensor(const at::Tensor &device, bool written);
+    // `unread`: written without being read first.
+    at::Tensor tensor(const at::Tensor &device, bool written, bool unread = false);
 
     // The same for whatever holds tensors (lists, optional tensors); a CUDA device
     // becomes the CPU; every other value stays.
-    c10::IValue value(const c10::IValue &device, bool written);
+    c10::IValue value(const c10::IValue &device, bool written, bool unread = false);
 
     // What the aliases cover, for the queue.
     const std::vector<sim_access> &accesses() const
@@ -41,15 +42,17 @@ class Aliases
   private:
     at::Tensor make(const at::Tensor &device);
     c10::Storage storage(const at::Tensor &device);
-    void note(const at::Tensor &device, bool written);
+    void note(const at::Tensor &device, bool written, bool unread);
 
     std::vector<std::pair<const c10::TensorImpl *, at::Tensor>> tensors_;
     std::vector<std::pair<const c10::StorageImpl *, c10::Storage>> storages_;
     std::vector<sim_access> accesses_;
 };
 
-// The bytes between a strided tensor's first and last element.
+// The bytes between a strided tensor's first and last element, and whether some of them
+// belong to no element.
 size_t extent_bytes(const at::Tensor &tensor);
+bool has_gaps(const at::Tensor &tensor, size_t extent);
 
 } // namespace simtorch
 

@@ -2,6 +2,9 @@
 // Host passes of operators whose CUDA host code cannot run on the simulated device.
 #include "host.hpp"
 
+#include "auto.hpp"
+#include "where.hpp"
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/cuda/EmptyTensor.h>
 #include <c10/core/DeviceGuard.h>
@@ -131,7 +134,7 @@ bool holds_storage(const c10::IValue &value, const void *storage)
 
 // Inside another operator's host pass only that operator's arguments have values:
 // whatever its host code made since has not been computed.
-bool has_values(const at::Tensor &tensor)
+bool computed_by_caller(const at::Tensor &tensor)
 {
     if (!sim_in_host_pass())
         return true;
@@ -145,12 +148,15 @@ bool has_values(const at::Tensor &tensor)
 
 void check_values(const Operator &op, const c10::IValue &value)
 {
-    TORCH_CHECK(sim_compute() == SIM_VALUES, "simcuda: ", op.name,
-                " makes a result whose size depends on values, and "
-                "ACTSWAP_SIM_COMPUTE=shapes computes none; use values");
-    if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda())
-        TORCH_CHECK(has_values(value.toTensor()), "simcuda: ", op.name,
-                    " is asked for values that its caller has not computed yet");
+    if (sim_compute() == SIM_SHAPES)
+        refuse(op, "makes a result whose size depends on values");
+    if (!value.isTensor() || !value.toTensor().defined() || !value.toTensor().is_cuda())
+        return;
+    const auto &tensor = value.toTensor();
+    if (values_of(tensor) != SIM_KNOWN)
+        refuse(op, "makes a result whose size depends on values");
+    TORCH_CHECK(computed_by_caller(tensor), "simcuda: ", op.name,
+                " is asked for values that its caller has not computed yet");
 }
 
 } // namespace
@@ -215,11 +221,15 @@ void host_missing(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
 void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
 {
     const auto *first = top(stack, op.arguments());
-    const at::Tensor &to = first[0].toTensor(), &from = first[1].toTensor();
-    if (to.device() == from.device())
+    const at::Tensor to = first[0].toTensor(), from = first[1].toTensor();
+    if (to.device() == from.device()) {
         run_halves(op, host_real, keys, stack);
-    else
+    } else if (sim_compute() == SIM_AUTO) {
+        const Moved moved(op, to, from);
         host_real(op, keys, stack);
+    } else {
+        host_real(op, keys, stack);
+    }
 }
 
 } // namespace simtorch

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "assume.hpp"
+#include "auto.hpp"
 #include "foreign.hpp"
 #include "host.hpp"
 #include "random.hpp"
@@ -41,6 +44,24 @@ std::vector<bool> written_arguments(const c10::FunctionSchema &schema)
     for (const auto &argument : schema.arguments())
         written.push_back(argument.alias_info() && argument.alias_info()->isWrite());
     return written;
+}
+
+// Arguments that are written over. Other operators that write in place read first.
+std::vector<bool> unread_arguments(const c10::FunctionSchema &schema)
+{
+    static const char *const fillers[] = {
+        "aten::copy_",          "aten::fill_",          "aten::zero_",
+        "aten::_foreach_copy_", "aten::_foreach_zero_", "aten::uniform_",
+        "aten::normal_",        "aten::random_",        "aten::bernoulli_",
+        "aten::exponential_",   "aten::cauchy_",        "aten::log_normal_",
+        "aten::geometric_"};
+    const bool fills = std::find(std::begin(fillers), std::end(fillers), schema.name()) !=
+                       std::end(fillers);
+    std::vector<bool> unread;
+    for (const auto &argument : schema.arguments())
+        unread.push_back(argument.alias_info() && argument.alias_info()->isWrite() &&
+                         (fills || argument.kwarg_only()));
+    return unread;
 }
 
 std::string full_name(const c10::OperatorName &name)
@@ -111,7 +132,8 @@ BelowAutograd::BelowAutograd()
 Operator::Operator(c10::OperatorHandle found, c10::DispatchKey key)
     : handle(found), name(full_name(found.operator_name())),
       real(found.getComputedKernelForDispatchKey(key)), host(host_real), body(body_cpu),
-      written(written_arguments(found.schema()))
+      written(written_arguments(found.schema())),
+      unread(unread_arguments(found.schema())), assumes(can_assume(name))
 {
     random = place("generator") >= 0;
 }
@@ -158,35 +180,57 @@ c10::DeviceIndex device_of(const Stack &stack, size_t count)
     return c10::cuda::current_device();
 }
 
+c10::DeviceIndex device_of(const Call &call)
+{
+    c10::DeviceIndex device = -1;
+    for (const auto *values : {&call.arguments, &call.results})
+        for (const auto &value : *values)
+            if (is_cuda(value, &device))
+                return device;
+    return c10::cuda::current_device();
+}
+
 void submit(Call call)
 {
     BelowAutograd below;
-    const c10::DeviceIndex device =
-        call.arguments.empty() ? device_of(call.results, call.results.size())
-                               : device_of(call.arguments, call.arguments.size());
+    const c10::DeviceIndex device = device_of(call);
     Aliases aliases;
     for (size_t i = 0; i < call.arguments.size(); i++) {
         const bool written = i < call.op.written.size() && call.op.written[i];
-        call.arguments[i] = aliases.value(call.arguments[i], written);
+        const bool unread = written && call.op.unread[i];
+        call.arguments[i] = aliases.value(call.arguments[i], written, unread);
     }
     for (auto &result : call.results)
-        result = aliases.value(result, true);
+        result = aliases.value(result, true, !call.reads_results);
 
     void *stream = current_stream(device);
     call.captured = sim_captures(stream);
 
     const auto &accesses = aliases.accesses();
     const char *name = call.op.name.c_str();
-    const sim_work work = {name, call_run, call_destroy, new Call(std::move(call))};
+    const bool assumes = call.assumes;
+    const sim_work work = {name, call_run, call_destroy, new Call(std::move(call)),
+                           assumes};
     const int error = sim_submit(stream, &work, accesses.data(), accesses.size());
     if (error)
         sim_fail("%s could not be queued: error %d", name, error);
+}
+
+void host_pass(const Operator &op, HostPass host, const Stack &arguments,
+               c10::DispatchKeySet keys, Stack *stack)
+{
+    InHostPass pass(op.name.c_str(), &arguments);
+    host(op, keys, stack);
 }
 
 void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys, Stack *stack)
 {
     if (sim_in_host_pass()) {
         host(op, keys, stack);
+        return;
+    }
+    if (sim_compute() == SIM_AUTO) {
+        run_auto(op, host, keys, stack);
         return;
     }
     const bool values = op.body && sim_compute() == SIM_VALUES;
@@ -197,10 +241,7 @@ void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys, Sta
         if (op.random)
             note_generator(&call);
     }
-    {
-        InHostPass pass(op.name.c_str(), &call.arguments);
-        host(op, keys, stack);
-    }
+    host_pass(op, host, call.arguments, keys, stack);
     if (values) {
         auto *first = top(stack, op.returns());
         call.results.assign(first, first + op.returns());

@@ -8,7 +8,8 @@
 // makes the allocations of the card: as a rule PyTorch's own CUDA host code, whose
 // launches do nothing meanwhile. The *body* runs later on the queue's thread, in stream
 // order, and computes: as a rule PyTorch's CPU kernel on aliases of the device's bytes.
-// With ACTSWAP_SIM_COMPUTE=shapes there is no body, so both modes allocate alike.
+// With ACTSWAP_SIM_COMPUTE=shapes there is no body, with auto it runs where it is cheap
+// (auto.hpp), so all modes allocate alike.
 //
 // Operators whose host code cannot run (it calls a closed library, or needs a value from
 // the device) have a host pass of ours; operators that a CPU kernel cannot stand for
@@ -44,6 +45,8 @@ struct Call {
     // If it is captured: where a replay finds the seed, and what to add to the offset.
     const int64_t *seed_at = nullptr, *offset_at = nullptr;
     bool captured = false; // its body runs at each replay
+    bool assumes = false; // mode auto: what it gives rests on an assumption
+    bool reads_results = false; // as they are before it
 };
 
 struct Operator : c10::OperatorKernel {
@@ -73,6 +76,10 @@ struct Operator : c10::OperatorKernel {
     bool random = false;
     bool complex_by_meta = false; // see host_real
     std::vector<bool> written; // by argument
+    // For mode auto.
+    std::vector<bool> unread; // by argument: written without being read
+    bool heavy = false; // its work grows faster than its bytes
+    bool assumes = false; // there is a rule for it in assume.cpp
 };
 
 // --- Host passes
@@ -85,6 +92,8 @@ void host_meta(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // For operators whose sizes depend on values (`whole`): computes at once on the CPU, then
 // allocates what came out.
 void host_eager(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
+// The same for masked_select, whose size only depends on the mask.
+void host_masked_select(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // For operators without a body (`whole`): an error that names it.
 void host_missing(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // copy_ (`whole`).
@@ -115,12 +124,16 @@ class BelowAutograd
 void *current_stream(c10::DeviceIndex device);
 // The device of the first CUDA tensor in the last `count` values, or the current one.
 c10::DeviceIndex device_of(const Stack &stack, size_t count);
+c10::DeviceIndex device_of(const Call &call);
 // Copies what a CPU kernel returned into the alias of the device's result, unless it is
 // the same memory. Throws when the two do not fit.
 void deliver(const c10::IValue &result, const c10::IValue &computed);
 // Queues the call: its arguments and results, so far as the device has them, become
 // aliases here.
 void submit(Call call);
+// The host pass alone; takes the arguments from the stack and leaves the results there.
+void host_pass(const Operator &op, HostPass host, const Stack &arguments,
+               c10::DispatchKeySet keys, Stack *stack);
 // The host pass and then the body, unless this is inside another host pass.
 void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys,
                 Stack *stack);

@@ -16,19 +16,20 @@ bool is_sparse(const at::Tensor &tensor)
     return tensor.defined() && tensor.layout() != c10::kStrided;
 }
 
-namespace
+std::vector<at::Tensor> parts_of(const at::Tensor &tensor)
 {
-
-// The dense tensors that a sparse one consists of, without autograd.
-std::vector<at::Tensor> parts_of(const at::Tensor &sparse)
-{
-    if (sparse.layout() == c10::kSparse) {
-        const auto *impl = at::sparse::get_sparse_impl(sparse);
+    if (!is_sparse(tensor))
+        return {tensor};
+    if (tensor.layout() == c10::kSparse) {
+        const auto *impl = at::sparse::get_sparse_impl(tensor);
         return {impl->indices(), impl->values()};
     }
-    const auto *impl = at::sparse_csr::get_sparse_csr_impl(sparse);
+    const auto *impl = at::sparse_csr::get_sparse_csr_impl(tensor);
     return {impl->compressed_indices(), impl->plain_indices(), impl->values()};
 }
+
+namespace
+{
 
 // A sparse tensor like `like` of other parts.
 at::Tensor from_parts(const at::Tensor &like, const std::vector<at::Tensor> &parts)

@@ -12,6 +12,9 @@ namespace simtorch
 
 bool is_sparse(const at::Tensor &tensor);
 
+// The dense tensors that a sparse one consists of, without autograd; a dense one itself.
+std::vector<at::Tensor> parts_of(const at::Tensor &tensor);
+
 // One call that computes at once, on the calling thread: its tensors, sparse ones too,
 // become aliases on the CPU, and what comes out is allocated on the device and filled in
 // stream order. Tensors that are on the host already are passed as they are.

@@ -6,6 +6,7 @@
 
 #include <c10/core/DeviceGuard.h>
 
+#include "auto.hpp"
 #include "host.hpp"
 #include "passage.hpp"
 
@@ -92,7 +93,7 @@ std::vector<int64_t> dense_sizes(const Operator &op, const c10::IValue *a)
     return {};
 }
 
-// Under shapes: allocates a dense result, or leaves the one that is given.
+// Without values: allocates a dense result, or leaves the one that is given.
 void host_dense_result(const Operator &op, Stack *stack, c10::DeviceIndex device)
 {
     const auto *first = top(stack, op.arguments());
@@ -101,15 +102,30 @@ void host_dense_result(const Operator &op, Stack *stack, c10::DeviceIndex device
         if (op.written[i] && !is_sparse(first[i].toTensor()))
             result = first[i].toTensor();
     const auto sizes = dense_sizes(op, first);
-    TORCH_CHECK(result.defined() || !sizes.empty(), "simcuda: ", op.name,
-                " makes a sparse result whose size depends on values, and "
-                "ACTSWAP_SIM_COMPUTE=shapes computes none; use values");
+    if (!result.defined() && sizes.empty())
+        refuse(op, "makes a sparse result whose size depends on values");
     if (!result.defined())
         result = empty_device(sizes, first[0].toTensor().scalar_type(), device);
     else if (!sizes.empty() && result.sizes() != c10::IntArrayRef(sizes))
         result.resize_(sizes);
+    Footprint touched;
+    touched.add(result, true, true);
+    touched.lose(op, device);
     stack->resize(stack->size() - op.arguments());
     stack->push_back(result);
+}
+
+bool is_known(const c10::IValue &value)
+{
+    if (value.isTensorList() || value.isOptionalTensorList()) {
+        const auto items = value.toListRef();
+        return std::all_of(items.begin(), items.end(), is_known);
+    }
+    if (!value.isTensor())
+        return true;
+    const auto parts = parts_of(value.toTensor());
+    return std::all_of(parts.begin(), parts.end(),
+                       [](const auto &part) { return values_of(part) == SIM_KNOWN; });
 }
 
 // Two sparse COO tensors are added by joining their parts: PyTorch's own code.
@@ -148,7 +164,7 @@ void host_sparse(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
     BelowAutograd below;
     const c10::DeviceIndex device = device_of(*stack, op.arguments());
     c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
-    if (sim_compute() == SIM_SHAPES) {
+    if (!std::all_of(first, first + op.arguments(), is_known)) {
         host_dense_result(op, stack, device);
         return;
     }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "attention.hpp"
+#include "auto.hpp"
 #include "convolution.hpp"
 #include "histogram.hpp"
 #include "norms.hpp"
@@ -28,6 +29,7 @@ enum Kind {
     CLOSED, // host code that calls a closed library: as HOST, by what the Meta kernel says
     BOTH, // both of ours
     WHOLE, // the host pass is all of it
+    READ, // the same; where everything has values it stays PyTorch's own
 };
 
 // The same in docs/operators.md.
@@ -39,6 +41,7 @@ const char *const kinds[] = {
     "CPU kernel, own host pass",
     "own body, own host pass",
     "own host code",
+    "PyTorch's own",
 };
 
 // What is written in place is the result.
@@ -70,8 +73,6 @@ const Row rows[] = {
     {"_pin_memory", REAL},
     {"is_set_to", REAL},
     {"_has_same_storage_numel", REAL},
-    // A copy to the host and a wait, both real.
-    {"_local_scalar_dense", REAL},
     // Host code that calls other operators and decides.
     {"_use_cudnn_ctc_loss", REAL},
     {"_use_miopen_ctc_loss", REAL},
@@ -88,6 +89,8 @@ const Row rows[] = {
     {"_scaled_dot_product_cudnn_attention_backward", REAL},
 
     {"copy_", WHOLE, host_copy},
+    // A copy to the host and a wait, both real.
+    {"_local_scalar_dense", READ, host_scalar},
 
     // On a cuBLAS that does nothing, PyTorch's own (products.cpp).
     {"mm.dtype", BODY, host_real, body_product_dtype},
@@ -148,7 +151,7 @@ const Row rows[] = {
     {"_unique", WHOLE, host_eager},
     {"segment_reduce", WHOLE, host_eager},
     {"nonzero", WHOLE, host_eager},
-    {"masked_select", WHOLE, host_eager},
+    {"masked_select", WHOLE, host_masked_select},
     {"_unique2", WHOLE, host_eager},
     {"unique_dim", WHOLE, host_eager},
     {"unique_consecutive", WHOLE, host_eager},
@@ -267,6 +270,27 @@ c10::OperatorName name_of(const std::string &full)
     return {"aten::" + full.substr(0, dot), dot == full.npos ? "" : full.substr(dot + 1)};
 }
 
+bool stays_real(const Row &row)
+{
+    return row.kind == REAL || (row.kind == READ && sim_compute() != SIM_AUTO);
+}
+
+// Convolutions, linear algebra, attention.
+bool is_heavy(const Row &row)
+{
+    return row.kind == HOST || row.kind == CLOSED || row.kind == BOTH ||
+           row.kind == RANDOM || strstr(row.name, "attention");
+}
+
+bool grows_faster(const std::string &name)
+{
+    for (const char *part : {"mm", "addmv", "dot", "conv", "cdist", "ctc", "lstm", "gru",
+                             "rnn", "trilinear"})
+        if (name.find(part) != std::string::npos)
+            return true;
+    return false;
+}
+
 } // namespace
 
 std::vector<Place> places()
@@ -323,23 +347,28 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle,
                                                    : nullptr;
     if (key == c10::DispatchKey::AutocastCUDA)
         return whole(handle, key, host_cudnn_rnn_autocast);
-    const Row *row = find_row(full_name(handle));
-    if (row ? row->kind == REAL : makes_view(handle.schema()))
+    const std::string full = full_name(handle);
+    const Row *row = find_row(full);
+    if (row ? stays_real(*row) : makes_view(handle.schema()))
         return nullptr;
     const bool closed = row && row->kind == CLOSED;
     const bool host_is_ours = row && (closed || row->host != host_real);
     if (!host_is_ours && sim_compute() == SIM_SHAPES)
         return nullptr;
 
-    if (!row && !has_cpu_kernel(handle))
+    const bool computes = row || has_cpu_kernel(handle);
+    if (!computes && sim_compute() == SIM_VALUES)
         return whole(handle, key, host_missing);
     auto made = std::make_unique<Operator>(handle);
+    if (!computes)
+        made->body = nullptr;
+    made->heavy = (row && is_heavy(*row)) || grows_faster(full);
     made->complex_by_meta =
         !row && handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
     if (row) {
         made->host = row->host;
         made->body = row->body;
-        made->whole = row->kind == WHOLE;
+        made->whole = row->kind == WHOLE || row->kind == READ;
         made->random |= row->kind == RANDOM;
     }
     if (closed) {

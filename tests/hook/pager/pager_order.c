@@ -133,9 +133,11 @@ static void submit(void *stream, struct kernel kernel)
     struct kernel *argument = malloc(sizeof(*argument));
     check(!argument, "malloc");
     *argument = kernel;
-    struct sim_work work = {"kernel", run, free, argument};
-    struct sim_access access = {kernel.from ? kernel.from : kernel.to, BYTES,
-                                !kernel.from};
+    struct sim_work work = {
+        .name = "kernel", .run = run, .destroy = free, .arg = argument};
+    struct sim_access access = {.address = kernel.from ? kernel.from : kernel.to,
+                                .bytes = BYTES,
+                                .write = !kernel.from};
     check(sim_submit(stream, &work, &access, 1), "sim_submit");
 }
 

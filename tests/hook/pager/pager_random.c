@@ -211,8 +211,9 @@ static void submit(const char *name, void (*run)(void *), unsigned stream,
     struct kernel *k = malloc(sizeof(*k));
     check(!k, "malloc");
     *k = (struct kernel){memory->data, memory->bytes, value};
-    struct sim_work work = {name, run, free, k};
-    struct sim_access access = {k->data, k->bytes, run == run_fill};
+    struct sim_work work = {.name = name, .run = run, .destroy = free, .arg = k};
+    struct sim_access access = {
+        .address = k->data, .bytes = k->bytes, .write = run == run_fill};
     check(sim_submit(streams[stream], &work, &access, 1), name);
 }
 

@@ -82,6 +82,19 @@ static void shapes_launches_nothing(void)
     OK(cudaDeviceSynchronize());
 }
 
+static void after_a_launch_nothing_has_values(void)
+{
+    int *at = litmus_device();
+
+    OK(cudaMemset(at, 0, sizeof(*at)));
+    EXPECT(sim_values_get(at, sizeof(*at)), SIM_KNOWN);
+    launch_once();
+    EXPECT(sim_values_get(at, sizeof(*at)), SIM_UNKNOWN);
+    OK(cudaMemset(at, 0, sizeof(*at)));
+    launch_by_the_driver();
+    EXPECT(sim_values_get(at, sizeof(*at)), SIM_UNKNOWN);
+}
+
 static void read_in_a_host_pass(void)
 {
     int *at = litmus_device(), value;
@@ -294,6 +307,8 @@ static const struct litmus cases[] = {
     LITMUS(a_launch_that_is_allowed_passes),
     {"shapes_launches_nothing", shapes_launches_nothing, "ACTSWAP_SIM_COMPUTE=shapes",
      NULL},
+    {"after_a_launch_nothing_has_values", after_a_launch_nothing_has_values,
+     "ACTSWAP_SIM_COMPUTE=auto", NULL},
     LITMUS(what_a_card_would_refuse_is_refused),
     LITMUS(occupancy_follows_from_the_block),
     {"occupancy_is_limited_by_threads", occupancy_is_limited_by_threads,

@@ -149,8 +149,10 @@ static void run_body(void *arg)
 static void submit(cudaStream_t stream, struct body body)
 {
     struct body *own = malloc(sizeof(*own));
-    const struct sim_work work = {"litmus", run_body, free, own};
-    const struct sim_access accesses[] = {{body.to, sizeof(int), true}};
+    const struct sim_work work = {
+        .name = "litmus", .run = run_body, .destroy = free, .arg = own};
+    const struct sim_access accesses[] = {
+        {.address = body.to, .bytes = sizeof(int), .write = true}};
 
     *own = body;
     OK(sim_submit(stream, &work, accesses, 1));

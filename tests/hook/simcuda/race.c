@@ -31,7 +31,7 @@ static void add_one(void *at)
 
 static void add(cudaStream_t stream, int *at)
 {
-    const struct sim_work work = {"add", add_one, NULL, at};
+    const struct sim_work work = {.name = "add", .run = add_one, .arg = at};
 
     OK((cudaError_t)sim_submit(stream, &work, NULL, 0));
 }

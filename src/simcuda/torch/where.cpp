@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "where.hpp"
+
+#include <dlfcn.h>
+
+#include <functional>
+
+#include <c10/core/CPUAllocator.h>
+
+namespace simtorch
+{
+
+namespace
+{
+
+template <typename Function> Function *find(const char *name)
+{
+    return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
+}
+
+// Python is reached by name, as the program may be none.
+struct Python {
+    int (*is_initialized)() = find<int()>("Py_IsInitialized");
+    int (*ensure)() = find<int()>("PyGILState_Ensure");
+    void (*leave)(int) = find<void(int)>("PyGILState_Release");
+    void *(*frame)() = find<void *()>("PyEval_GetFrame");
+    void *(*back)(void *) = find<void *(void *)>("PyFrame_GetBack");
+    void *(*code)(void *) = find<void *(void *)>("PyFrame_GetCode");
+    int (*line)(void *) = find<int(void *)>("PyFrame_GetLineNumber");
+    void *(*attribute)(void *, const char *) =
+        find<void *(void *, const char *)>("PyObject_GetAttrString");
+    const char *(*text)(void *) = find<const char *(void *)>("PyUnicode_AsUTF8");
+    void (*hold)(void *) = find<void(void *)>("Py_IncRef");
+    void (*release)(void *) = find<void(void *)>("Py_DecRef");
+    void (*clear)() = find<void()>("PyErr_Clear");
+
+    bool here() const
+    {
+        return is_initialized && ensure && leave && frame && back && code && line &&
+               attribute && text && hold && release && clear && is_initialized();
+    }
+};
+
+std::string file_of(const Python &python, void *frame)
+{
+    void *code = python.code(frame);
+    void *name = code ? python.attribute(code, "co_filename") : nullptr;
+    const char *text = name ? python.text(name) : nullptr;
+    const std::string file = text ? text : "";
+    if (!text)
+        python.clear();
+    if (name)
+        python.release(name);
+    if (code)
+        python.release(code);
+    return file;
+}
+
+// PyTorch's own folder, with its last slash.
+std::string torch_folder()
+{
+    Dl_info found;
+    if (!dladdr(reinterpret_cast<void *>(&c10::GetCPUAllocator), &found))
+        return "/torch/";
+    const std::string library = found.dli_fname;
+    return library.substr(0, library.rfind("/lib/") + 1);
+}
+
+// Calls seen(file, line) from the innermost frame outwards until it answers true.
+void each_frame(const std::function<bool(const std::string &, int)> &seen)
+{
+    const Python python;
+    if (!python.here())
+        return;
+    const int state = python.ensure();
+    void *frame = python.frame();
+    if (frame)
+        python.hold(frame);
+    while (frame) {
+        const bool enough = seen(file_of(python, frame), python.line(frame));
+        void *next = enough ? nullptr : python.back(frame);
+        python.release(frame);
+        frame = next;
+    }
+    python.leave(state);
+}
+
+} // namespace
+
+std::string python_line()
+{
+    std::string found;
+    const std::string torch = torch_folder();
+    each_frame([&](const std::string &file, int line) {
+        if (file.empty() || file.front() == '<' ||
+            file.compare(0, torch.size(), torch) == 0)
+            return false;
+        found = file.substr(file.rfind('/') + 1) + ":" + std::to_string(line);
+        return true;
+    });
+    return found;
+}
+
+bool python_prints_tensor()
+{
+    bool found = false;
+    const std::string printer = torch_folder() + "_tensor_str.py";
+    each_frame([&](const std::string &file, int) { return found = file == printer; });
+    return found;
+}
+
+} // namespace simtorch
