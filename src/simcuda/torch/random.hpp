@@ -26,8 +26,6 @@ at::Generator cpu_generator(uint64_t seed, uint64_t offset);
 void body_native_dropout(Call &call);
 void body_fused_dropout(Call &call);
 void body_masked_scale(Call &call);
-void body_uniform(Call &call);
-void body_normal(Call &call);
 
 } // namespace simtorch
 

@@ -11,6 +11,7 @@
 #include "norms.hpp"
 #include "random.hpp"
 #include "recurrent.hpp"
+#include "samplers.hpp"
 #include "softmax.hpp"
 #include "sparse.hpp"
 #include "spatial.hpp"
@@ -207,6 +208,14 @@ const Row rows[] = {
 
     {"uniform_", BODY, host_real, body_uniform},
     {"normal_", BODY, host_real, body_normal},
+    {"normal", BODY, host_real, body_normal_of_tensors},
+    {"log_normal_", BODY, host_real, body_log_normal},
+    {"exponential_", BODY, host_real, body_exponential},
+    {"cauchy_", BODY, host_real, body_cauchy},
+    {"geometric_", BODY, host_real, body_geometric},
+    {"bernoulli", BODY, host_real, body_bernoulli},
+    {"random_", BODY, host_real, body_random},
+    {"multinomial", BODY, host_real, body_multinomial},
     {"native_dropout", RANDOM, host_real, body_native_dropout},
     {"_fused_dropout", RANDOM, host_real, body_fused_dropout},
     {"_masked_scale", BODY, host_real, body_masked_scale},
