@@ -35,7 +35,7 @@ def test_a_run_leaves_one_report_and_a_summary(place: Place) -> None:
     assert report["peak"]["bytes"] == 7340032
     assert report["peak"]["source"] == "driver"
     assert "actswap: policy off, report actswap-r1/rank0.json\n" in err
-    assert "(simulated, shapes)" in err
+    assert "(simulated, auto)" in err
     assert "peak on device   7.0 MiB of 79.2 GiB" in err
 
 

@@ -141,7 +141,7 @@ def flow_matching(place):
     train(place, net, loss)
 
 
-@model
+@model(race="graphs that a backward made are let go by two threads")
 def score_matching(place):
     """Sliced: a product of a Jacobian with a random vector."""
     net = layers(WIDTH, 32, WIDTH, last=nn.Softplus())
