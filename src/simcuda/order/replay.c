@@ -213,7 +213,7 @@ static enum cudaGraphExecUpdateResult compare(const struct plan *old,
             return cudaGraphExecUpdateErrorNodeTypeChanged;
     }
     return old->before_count && memcmp(old->before, new->before,
-                                       old->before_count * sizeof(*old->before))
+                                       old->before_count * sizeof(*old->before)) != 0
                ? cudaGraphExecUpdateErrorTopologyChanged
                : cudaGraphExecUpdateSuccess;
 }
