@@ -64,6 +64,22 @@ def test_equal_reports_are_identical(actswap: Command) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_the_shares_of_the_peak_are_those_of_tensors(actswap: Command) -> None:
+    off = write(actswap, "a", reports.full())
+
+    result = actswap("compare", "--ascii", off, write(actswap, "b", reports.full()))
+
+    below = result.stdout.split("at the peak of off")[1].split("\n\n")[0]
+    shares = {
+        line.split()[0]: int(line.split()[-1].rstrip("%"))
+        for line in below.splitlines()[1:]
+    }
+    held = {row["category"] for row in reports.full()["peak"]["by_category"]}
+    assert held - set(shares) == {"cached", "context", "comm", "other"} & held
+    assert "context" in held
+    assert max(shares.values()) <= 100
+
+
 @pytest.mark.parametrize(
     "field, values, row",
     [

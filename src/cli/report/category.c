@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report/category.h"
 
-#include "cli/field.h"
-
 #include <string.h>
 
 const struct as_category as_categories[] = {
@@ -15,10 +13,9 @@ const struct as_category as_categories[] = {
      true},
     {"autograd_detail", "gradients of activations, alive within backward", true},
     {"temporary", "neither saved nor kept: work space of one operation", true},
-    {"context", "what CUDA and its libraries keep for themselves, such as work spaces",
-     true},
     {"unknown", "tensors that nothing told about", true},
     {"workspace", "kept by a library of the framework's, such as cuBLAS", true},
+    {"context", "what CUDA and its driver keep for themselves", false},
     {"cached", "reserved by the framework's allocator and not in use", false},
     {"comm", "buffers of the communication library (NCCL)", false},
     {"other", "taken from the driver past the framework's allocator", false},
@@ -46,14 +43,6 @@ const char *as_category_known(const char *name)
 
 bool as_category_is_tensors(const char *name)
 {
-    const struct as_category *const category = find(name);
-    return !category->name || category->tensors;
-}
-
-bool as_category_row_is_tensors(json_t *row)
-{
-    const char *const name = as_field_text(row, "category");
-    if (name && !strcmp(name, "context"))
-        return as_field_number(row, "count") != AS_NOT_KNOWN;
-    return !name || as_category_is_tensors(name);
+    const struct as_category *const category = name ? find(name) : NULL;
+    return !category || !category->name || category->tensors;
 }

@@ -4,7 +4,6 @@
 
 // What memory is held for: one table for order, colour and explanation.
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,11 +22,7 @@ size_t as_category_order(const char *name);
 // The name as the style sheet knows it; "unknown" for names not known here.
 const char *as_category_known(const char *name);
 
-// Whether tensors hold it; names not known here are of tensors.
+// Whether tensors hold it; names not known here, and none (NULL), are of tensors.
 bool as_category_is_tensors(const char *name);
-
-// The same of a row of a report's by_category. A library's own memory is in tensors, the
-// driver's is not; both are called context.
-bool as_category_row_is_tensors(json_t *row);
 
 #endif

@@ -364,8 +364,9 @@ static uint64_t most_bytes(json_t *list, const char *field)
     json_t *item;
     json_array_foreach(list, n, item)
     {
-        const uint64_t bytes =
-            as_category_row_is_tensors(item) ? as_field_number(item, field) : 0;
+        const uint64_t bytes = as_category_is_tensors(as_field_text(item, "category"))
+                                   ? as_field_number(item, field)
+                                   : 0;
         most = bytes != AS_NOT_KNOWN && bytes > most ? bytes : most;
     }
     return most;
@@ -375,7 +376,7 @@ static bool is_row(json_t *item, bool tensors)
 {
     return as_field_text(item, "category") &&
            as_field_number(item, "bytes") != AS_NOT_KNOWN &&
-           as_category_row_is_tensors(item) == tensors;
+           as_category_is_tensors(as_field_text(item, "category")) == tensors;
 }
 
 static void put_tensors(const struct as_page *page, uint64_t most)

@@ -105,7 +105,7 @@ static void print_category(const struct page *page, json_t *item, uint64_t whole
     const char *const name = as_field_text(item, "category");
     const char *const source = as_field_text(item, "source");
     const uint64_t bytes = as_field_number(item, "bytes");
-    const bool tensors = as_category_row_is_tensors(item);
+    const bool tensors = as_category_is_tensors(name);
     const int cells = tensors ? bar_cells(bytes, whole) : 0;
     (void)snprintf(row, sizeof(row), "    %-18.40s %10.20s %5.10s  %-9.20s ", name,
                    as_words_bytes(bytes, amount),

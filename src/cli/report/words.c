@@ -185,7 +185,7 @@ static uint64_t add_others(json_t *report, as_words text)
         const char *const name = as_field_text(item, "category");
         const uint64_t bytes = as_field_number(item, "bytes");
         as_words amount;
-        if (!name || as_category_row_is_tensors(item) || bytes == AS_NOT_KNOWN || !bytes)
+        if (!name || as_category_is_tensors(name) || bytes == AS_NOT_KNOWN || !bytes)
             continue;
         add(text, " + %s %s", as_words_bytes(bytes, amount), name);
         sum += bytes;
