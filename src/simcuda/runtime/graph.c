@@ -261,37 +261,19 @@ cudaError_t cudaGraphNodeGetContainingGraph(cudaGraphNode_t node, cudaGraph_t *g
 
 // --- Edges
 
-static cudaError_t connect(cudaGraph_t handle, const cudaGraphNode_t *from,
-                           const cudaGraphNode_t *to, size_t count)
+static cudaError_t connect(const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                           size_t count)
 {
-    const struct sim_graph *graph = sim_graph_find(handle);
     bool there = true;
 
-    if (!graph || !same_graph(graph, from, count) || !same_graph(graph, to, count))
-        return cudaErrorInvalidValue;
     for (size_t i = 0; i < count && there; i++)
         there = sim_node_after(to[i], from[i]);
     return memory_unless(there);
 }
 
-cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-                                     const cudaGraphNode_t *to,
-                                     const cudaGraphEdgeData *edges, size_t count)
+static cudaError_t disconnect(const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                              size_t count)
 {
-    SIM_ENTER();
-    (void)edges;
-    if (count && (!from || !to))
-        return sim_error(cudaErrorInvalidValue);
-    LOCKED(connect(graph, from, to, count));
-}
-
-static cudaError_t disconnect(cudaGraph_t handle, const cudaGraphNode_t *from,
-                              const cudaGraphNode_t *to, size_t count)
-{
-    const struct sim_graph *graph = sim_graph_find(handle);
-
-    if (!graph || !same_graph(graph, from, count) || !same_graph(graph, to, count))
-        return cudaErrorInvalidValue;
     for (size_t i = 0; i < count; i++)
         if (!sim_nodes_hold(&to[i]->before, from[i]))
             return cudaErrorInvalidValue;
@@ -300,15 +282,36 @@ static cudaError_t disconnect(cudaGraph_t handle, const cudaGraphNode_t *from,
     return cudaSuccess;
 }
 
+static cudaError_t change_edges(cudaGraph_t handle, const cudaGraphNode_t *from,
+                                const cudaGraphNode_t *to, size_t count,
+                                cudaError_t (*change)(const cudaGraphNode_t *from,
+                                                      const cudaGraphNode_t *to,
+                                                      size_t count))
+{
+    const struct sim_graph *graph = sim_graph_find(handle);
+
+    if (!graph || (count && (!from || !to)) || !same_graph(graph, from, count) ||
+        !same_graph(graph, to, count))
+        return cudaErrorInvalidValue;
+    return change(from, to, count);
+}
+
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+                                     const cudaGraphNode_t *to,
+                                     const cudaGraphEdgeData *edges, size_t count)
+{
+    SIM_ENTER();
+    (void)edges;
+    LOCKED(change_edges(graph, from, to, count, connect));
+}
+
 cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
                                         const cudaGraphNode_t *to,
                                         const cudaGraphEdgeData *edges, size_t count)
 {
     SIM_ENTER();
     (void)edges;
-    if (count && (!from || !to))
-        return sim_error(cudaErrorInvalidValue);
-    LOCKED(disconnect(graph, from, to, count));
+    LOCKED(change_edges(graph, from, to, count, disconnect));
 }
 
 // Without `to` only the number; with it at most *count, the rest of it NULL.

@@ -255,11 +255,8 @@ void host_cudnn_rnn(const Operator &op, c10::DispatchKeySet, Stack *stack)
                               : empty_device({0}, hx.scalar_type(), device);
     at::Tensor buffer = optional(at("weight_buf"));
     if (!buffer.defined()) {
-        TORCH_WARN(
-            "RNN module weights are not part of single contiguous chunk of memory. "
-            "This means they need to be compacted at every call, possibly greatly "
-            "increasing memory usage. To compact weights again call "
-            "flatten_parameters().");
+        TORCH_WARN("the weights lie in several pieces and are gathered at each call; "
+                   "flatten_parameters() puts them into one");
         buffer = empty_device({buffer_elements(net, input.size(-1))}, input.scalar_type(),
                               device);
     }

@@ -39,55 +39,54 @@ uint64_t count_of(const at::Tensor &tensor)
     return static_cast<uint64_t>(tensor.numel());
 }
 
-// PyTorch cuts larger tensors into parts, each of which draws for itself.
 bool is_whole(const at::Tensor &tensor)
 {
     return extent_bytes(tensor) <= static_cast<size_t>(std::numeric_limits<int>::max());
 }
 
-// For each of n elements what `from(uniform)` says, in the type that PyTorch computes in:
-// double for doubles, else float.
+// For each element what `of_word` or, for doubles, `of_pair` makes of four random words and
+// a number in them: the type that PyTorch computes in is double for doubles, else float.
+template <typename Word, typename Pair>
+at::Tensor drawn(const Call &call, const at::Tensor &result, Word of_word, Pair of_pair)
+{
+    const bool wide = result.scalar_type() == at::kDouble;
+    const at::Tensor flat = at::empty({result.numel()}, wide ? at::kDouble : at::kFloat);
+    const uint64_t n = count_of(result);
+    if (wide) {
+        double *data = flat.mutable_data_ptr<double>();
+        strided_pairs(
+            n, call.seed, call.offset,
+            [&](uint64_t i, const Four &four, int k) { data[i] = of_pair(four, k); });
+    } else {
+        float *data = flat.mutable_data_ptr<float>();
+        strided_words(
+            n, call.seed, call.offset,
+            [&](uint64_t i, const Four &four, int k) { data[i] = of_word(four, k); });
+    }
+    return flat;
+}
+
 template <typename From>
 at::Tensor uniforms(const Call &call, const at::Tensor &result, From from)
 {
-    const uint64_t n = count_of(result);
-    if (result.scalar_type() == at::kDouble) {
-        const at::Tensor flat = at::empty({result.numel()}, at::kDouble);
-        double *data = flat.mutable_data_ptr<double>();
-        strided_pairs(n, call.seed, call.offset,
-                      [&](uint64_t i, const Four &four, int k) {
-                          data[i] = from(uniform(four.word[2 * k], four.word[2 * k + 1]));
-                      });
-        return flat;
-    }
-    const at::Tensor flat = at::empty({result.numel()}, at::kFloat);
-    float *data = flat.mutable_data_ptr<float>();
-    strided_words(n, call.seed, call.offset, [&](uint64_t i, const Four &four, int k) {
-        data[i] = from(uniform(four.word[k]));
-    });
-    return flat;
+    return drawn(
+        call, result,
+        [&](const Four &four, int k) { return from(uniform(four.word[k])); },
+        [&](const Four &four, int k) {
+            return from(uniform(four.word[2 * k], four.word[2 * k + 1]));
+        });
 }
 
 template <typename From>
 at::Tensor normals(const Call &call, const at::Tensor &result, From from)
 {
-    const uint64_t n = count_of(result);
-    if (result.scalar_type() == at::kDouble) {
-        const at::Tensor flat = at::empty({result.numel()}, at::kDouble);
-        double *data = flat.mutable_data_ptr<double>();
-        strided_pairs(n, call.seed, call.offset,
-                      [&](uint64_t i, const Four &four, int k) {
-                          data[i] = from(normal(four, k));
-                      });
-        return flat;
-    }
-    const at::Tensor flat = at::empty({result.numel()}, at::kFloat);
-    float *data = flat.mutable_data_ptr<float>();
-    strided_words(n, call.seed, call.offset, [&](uint64_t i, const Four &four, int k) {
-        const uint32_t *pair = four.word + (k & 2);
-        data[i] = from(normal(pair[0], pair[1], k & 1));
-    });
-    return flat;
+    return drawn(
+        call, result,
+        [&](const Four &four, int k) {
+            const uint32_t *pair = four.word + (k & 2);
+            return from(normal(pair[0], pair[1], k & 1));
+        },
+        [&](const Four &four, int k) { return from(normal(four, k)); });
 }
 
 // a * b + c rounded once, as CUDA's compiler has it.
@@ -104,6 +103,17 @@ double fused(double a, double b, double c)
 at::Tensor result_of(const Call &call)
 {
     return call.results[0].toTensor();
+}
+
+// PyTorch cuts larger tensors into parts, each of which draws for itself: those get other
+// numbers, from the CPU's kernel.
+template <typename Fill> void fill_whole(Call &call, Fill fill)
+{
+    const at::Tensor result = result_of(call);
+    if (is_whole(result))
+        fill(result);
+    else
+        body_cpu(call);
 }
 
 void fill_normal(const Call &call, const at::Tensor &result, double mean,
@@ -123,31 +133,27 @@ void fill_normal(const Call &call, const at::Tensor &result, double mean,
 
 void body_uniform(Call &call)
 {
-    const at::Tensor result = result_of(call);
-    if (!is_whole(result)) {
-        body_cpu(call);
-        return;
-    }
-    const auto type = at::dtype(result.scalar_type());
-    const at::Tensor from = at::scalar_tensor(argument(call, "from").toDouble(), type);
-    const at::Tensor to = at::scalar_tensor(argument(call, "to").toDouble(), type);
-    const double range = (to - from).item<double>(), least = from.item<double>();
-    const at::Tensor drawn = uniforms(call, result, [&](auto x) {
-        using Real = decltype(x);
-        return fused(x, static_cast<Real>(range), static_cast<Real>(least));
+    fill_whole(call, [&](const at::Tensor &result) {
+        const auto type = at::dtype(result.scalar_type());
+        const at::Tensor from =
+            at::scalar_tensor(argument(call, "from").toDouble(), type);
+        const at::Tensor to = at::scalar_tensor(argument(call, "to").toDouble(), type);
+        const double range = (to - from).item<double>(), least = from.item<double>();
+        const at::Tensor drawn = uniforms(call, result, [&](auto x) {
+            using Real = decltype(x);
+            return fused(x, static_cast<Real>(range), static_cast<Real>(least));
+        });
+        const at::Tensor rounded = drawn.to(result.scalar_type());
+        put(result, at::where(rounded == to, from, rounded));
     });
-    const at::Tensor rounded = drawn.to(result.scalar_type());
-    put(result, at::where(rounded == to, from, rounded));
 }
 
 void body_normal(Call &call)
 {
-    const at::Tensor result = result_of(call);
-    if (is_whole(result))
+    fill_whole(call, [&](const at::Tensor &result) {
         fill_normal(call, result, argument(call, "mean").toDouble(),
                     argument(call, "std").toDouble());
-    else
-        body_cpu(call);
+    });
 }
 
 // A mean or a deviation for each element.
@@ -170,67 +176,57 @@ void body_normal_of_tensors(Call &call)
 
 void body_log_normal(Call &call)
 {
-    const at::Tensor result = result_of(call);
-    if (!is_whole(result)) {
-        body_cpu(call);
-        return;
-    }
-    const double mean = argument(call, "mean").toDouble();
-    const double deviation = argument(call, "std").toDouble();
-    put(result, normals(call, result, [&](auto x) {
-            using Real = decltype(x);
-            return std::exp(
-                fused(x, static_cast<Real>(deviation), static_cast<Real>(mean)));
-        }));
+    fill_whole(call, [&](const at::Tensor &result) {
+        const double mean = argument(call, "mean").toDouble();
+        const double deviation = argument(call, "std").toDouble();
+        put(result, normals(call, result, [&](auto x) {
+                using Real = decltype(x);
+                return std::exp(
+                    fused(x, static_cast<Real>(deviation), static_cast<Real>(mean)));
+            }));
+    });
 }
 
 void body_exponential(Call &call)
 {
-    const at::Tensor result = result_of(call);
-    if (!is_whole(result)) {
-        body_cpu(call);
-        return;
-    }
-    const double rate = argument(call, "lambd").toDouble();
-    put(result, uniforms(call, result, [&](auto x) {
-            using Real = decltype(x);
-            const Real half = std::numeric_limits<Real>::epsilon() / 2;
-            const Real log = x >= Real{1} - half ? -half : std::log(x);
-            return Real{-1} / static_cast<Real>(rate) * log;
-        }));
+    fill_whole(call, [&](const at::Tensor &result) {
+        const double rate = argument(call, "lambd").toDouble();
+        put(result, uniforms(call, result, [&](auto x) {
+                using Real = decltype(x);
+                const Real half = std::numeric_limits<Real>::epsilon() / 2;
+                const Real log = x >= Real{1} - half ? -half : std::log(x);
+                return Real{-1} / static_cast<Real>(rate) * log;
+            }));
+    });
 }
 
 void body_cauchy(Call &call)
 {
-    const at::Tensor result = result_of(call);
-    if (!is_whole(result)) {
-        body_cpu(call);
-        return;
-    }
-    const double median = argument(call, "median").toDouble();
-    const double sigma = argument(call, "sigma").toDouble();
-    put(result, uniforms(call, result, [&](auto x) {
-            using Real = decltype(x);
-            const Real least =
-                sizeof(Real) == sizeof(float) ? std::numeric_limits<Real>::epsilon() : 0;
-            const Real inside = std::clamp(x, least, Real{1} - least);
-            const Real slope = std::tan(static_cast<Real>(M_PI) * (inside - Real{0.5}));
-            return fused(static_cast<Real>(sigma), slope, static_cast<Real>(median));
-        }));
+    fill_whole(call, [&](const at::Tensor &result) {
+        const double median = argument(call, "median").toDouble();
+        const double sigma = argument(call, "sigma").toDouble();
+        put(result, uniforms(call, result, [&](auto x) {
+                using Real = decltype(x);
+                const Real least = sizeof(Real) == sizeof(float)
+                                       ? std::numeric_limits<Real>::epsilon()
+                                       : 0;
+                const Real inside = std::clamp(x, least, Real{1} - least);
+                const Real slope =
+                    std::tan(static_cast<Real>(M_PI) * (inside - Real{0.5}));
+                return fused(static_cast<Real>(sigma), slope, static_cast<Real>(median));
+            }));
+    });
 }
 
 void body_geometric(Call &call)
 {
-    const at::Tensor result = result_of(call);
-    if (!is_whole(result)) {
-        body_cpu(call);
-        return;
-    }
-    const double p = argument(call, "p").toDouble();
-    put(result, uniforms(call, result, [&](auto x) {
-            using Real = decltype(x);
-            return std::ceil(std::log(x) / std::log1p(-static_cast<Real>(p)));
-        }));
+    fill_whole(call, [&](const at::Tensor &result) {
+        const double p = argument(call, "p").toDouble();
+        put(result, uniforms(call, result, [&](auto x) {
+                using Real = decltype(x);
+                return std::ceil(std::log(x) / std::log1p(-static_cast<Real>(p)));
+            }));
+    });
 }
 
 // --- Bernoulli
