@@ -93,8 +93,11 @@ int as_verb_help(int argc, char **argv)
         if (!strcmp(argv[1], verbs[n].name) && verbs[n].run != as_verb_help)
             return verbs[n].run(2, arguments);
     }
+    const char *const nearest = as_settings_nearest(argv[1], names);
     return as_error(AS_EXIT_USAGE,
-                    "there is no help on %s (env, policies, gpus, or a verb)", argv[1]);
+                    "there is no help on %s. %s%s%s(env, policies, gpus, or a verb)",
+                    argv[1], nearest ? "Did you mean " : "", nearest ? nearest : "",
+                    nearest ? "? " : "");
 }
 
 static int unknown(const char *name)

@@ -5,6 +5,10 @@ import pytest
 from command import Command, errors
 
 WRONG = {
+    "topic": (
+        ["help", "gpu"],
+        "there is no help on gpu. Did you mean gpus? (env, policies, gpus, or a verb)",
+    ),
     "verb": (
         ["rehears", "true"],
         "rehears is not a verb of actswap. Did you mean rehearse? "
