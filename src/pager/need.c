@@ -82,7 +82,7 @@ static void install(struct as_pager *pager, struct actswap_page *page, void *ref
     page->owner = owner;
     page->restored = true;
     page->since = as_streams_now(pager->streams);
-    page->generation = as_ledger_now(pager->ledger);
+    page->generation = as_ledger_now(pager->ledger, page->lane->device);
     page->block = block_of(pager, page);
     pager->totals.in_bytes += page->bytes;
     if (page->users && !page->stays)

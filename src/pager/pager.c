@@ -28,7 +28,8 @@ struct as_pager *as_pager_create(const struct as_settings *settings,
     pthread_cond_init(&pager->moved, NULL);
     pager->settings = settings;
     pager->ledger = ledger;
-    pager->forward_generation = UINT64_MAX; // before the first forward all is old
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) // before the first forward all is old
+        pager->forward_generations[i] = UINT64_MAX;
     pager->slab = as_slab_create(settings);
     pager->streams = as_streams_create();
     pager->table = as_page_table_create();
@@ -43,11 +44,11 @@ static void destroy_lanes(struct as_pager *pager)
 {
     void *event;
     struct as_lane *any = NULL;
-    for (int i = 0; i < AS_DEVICES; i++)
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++)
         any = pager->lanes[i] ? pager->lanes[i] : any;
     while (any && (event = as_slab_event(pager->slab)))
         as_lane_give(any, event);
-    for (int i = 0; i < AS_DEVICES; i++)
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++)
         as_lane_destroy(pager->lanes[i]);
 }
 
@@ -315,7 +316,7 @@ static enum actswap_reason admit(struct as_pager *pager, struct request *request
 static bool is_sound(const struct actswap_saved *saved)
 {
     return saved->size >= sizeof(*saved) && saved->device >= 0 &&
-           saved->device < AS_DEVICES && saved->ref;
+           saved->device < AS_LEDGER_DEVICES && saved->ref;
 }
 
 int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
@@ -344,7 +345,7 @@ int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
     request.context = pager->context;
     admission.attached = pager->verbs;
     admission.backward = pager->backwards;
-    admission.forward_generation = pager->forward_generation;
+    admission.forward_generation = pager->forward_generations[saved->device];
     pthread_mutex_unlock(&pager->lock);
 
     enum actswap_reason reason = admit(pager, &request, &admission, page);
@@ -446,7 +447,8 @@ static void begin_forward(struct as_pager *pager)
 {
     pthread_mutex_lock(&pager->lock);
     pager->backwards = 0;
-    pager->forward_generation = as_ledger_now(pager->ledger);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++)
+        pager->forward_generations[i] = as_ledger_now(pager->ledger, i);
     pthread_mutex_unlock(&pager->lock);
 }
 
@@ -467,7 +469,7 @@ static bool captures(struct as_pager *pager)
 {
     static const struct as_streams_visitor visitor = {refuse_captured, pass, NULL};
     bool found = false;
-    for (int device = 0; device < AS_DEVICES && !found; device++)
+    for (int device = 0; device < AS_LEDGER_DEVICES && !found; device++)
         found =
             pager->lanes[device] && as_streams_visit(pager->streams, device, 0, &visitor);
     return found;

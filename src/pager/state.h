@@ -17,8 +17,7 @@
 #include "pager/pager.h"
 #include "pager/slab.h"
 #include "pager/streams.h"
-
-enum { AS_DEVICES = 64 };
+#include "track/ledger.h"
 
 struct as_pager {
     pthread_mutex_t lock;
@@ -32,13 +31,13 @@ struct as_pager {
 
     const struct actswap_verbs *verbs; // NULL: detached
     void *context;
-    struct as_lane *lanes[AS_DEVICES]; // made with the first page of a device
+    struct as_lane *lanes[AS_LEDGER_DEVICES]; // made with the first page of a device
     struct as_page_table *table;
     struct as_page_list outside; // of any block, still to be let go
     struct as_page_list shared; // to be let go once nobody else holds their storage
     struct as_page_list back; // brought in again
     struct as_page_list put_off; // dropped, but their stream was being captured
-    uint64_t forward_generation; // that the last forward began with
+    uint64_t forward_generations[AS_LEDGER_DEVICES]; // that the last forward began with
     unsigned backwards; // that run
     unsigned outside_made; // pages, so far
     struct as_pager_totals totals;

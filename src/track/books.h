@@ -2,19 +2,21 @@
 #ifndef AS_TRACK_BOOKS_H
 #define AS_TRACK_BOOKS_H
 
-// The inside of the ledger, shared by ledger.c (events) and category.c (names).
+// The inside of the ledger, shared by ledger.c (events), category.c (names) and holes.c.
 //
-// Thread-safety: everything here is under the ledger's lock.
+// Thread-safety: each device's books have a lock of their own, as each device's allocator
+// has; who needs several takes one after the other.
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "track/index.h"
 #include "track/ledger.h"
 #include "track/tally.h"
 #include "track/timeline.h"
-#include "track/tree.h"
 
-enum { AS_LEDGER_DEVICES = 64, AS_LEDGER_STREAMS = 32 };
+enum { AS_LEDGER_STREAMS = 32 };
 
 struct as_used_stream {
     void *stream;
@@ -28,7 +30,12 @@ struct as_moment {
 };
 
 struct as_books {
-    uint32_t root;
+    _Alignas(64) pthread_mutex_t lock; // no line of the cache shared with another device
+    struct as_index index;
+    _Atomic uint64_t next_generation; // written under the lock, read without
+    uint64_t step_generation; // of the next block when the step began
+    uint64_t looked_generation; // of the next block at as_ledger_looked()
+    uint64_t unnamed_bytes[AS_PHASES]; // alive without a name, by the phase of birth
     uint32_t stream_count;
     struct as_used_stream streams[AS_LEDGER_STREAMS]; // the one used last comes first
     uint64_t peak_ns;
@@ -42,28 +49,24 @@ struct as_books {
 };
 
 struct as_ledger {
-    pthread_mutex_t lock;
-    struct as_tree tree;
-    uint64_t next_generation; // written under the lock, read without
-    uint64_t step_generation; // of the next block when the step began
-    uint64_t looked_generation; // of the next block at as_ledger_looked()
-    uint64_t step;
-    enum as_phase phase;
-    uint64_t unnamed_bytes[AS_PHASES]; // alive without a name, by the phase of birth
+    _Atomic uint64_t step;
+    _Atomic int phase; // enum as_phase
     struct as_books devices[AS_LEDGER_DEVICES];
 };
 
+// The live block that holds `address`, with the lock of its books held, which *books and
+// `device` become; or NULL, and no lock is held. Device -1 looks on every device.
+struct as_node *as_books_hold(struct as_ledger *ledger, int *device, const void *address,
+                              struct as_books **books);
+
 // Names a block from now on and where it was alive: at the peak and in the timeline.
-void as_books_rename(struct as_ledger *ledger, struct as_node *node,
+void as_books_rename(struct as_books *books, struct as_node *node,
                      enum actswap_category category, bool inferred);
 
-// The block is about to be freed: the last chance for a name.
-void as_books_end(struct as_ledger *ledger, struct as_node *node);
+// The block is about to be freed in `phase`: the last chance for a name.
+void as_books_end(struct as_books *books, struct as_node *node, enum as_phase phase);
 
 // What was alive at the peak is counted when it goes.
 void as_books_tally(struct as_books *books, const struct as_node *node);
-
-// The live block that holds `address`, or NULL; *device becomes its own if it is -1.
-struct as_node *as_books_find(struct as_ledger *ledger, int *device, const void *address);
 
 #endif

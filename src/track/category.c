@@ -27,11 +27,9 @@ static void move_in(struct as_moment *moment, const struct as_node *node,
         move(moment->shares, node, category, inferred);
 }
 
-void as_books_rename(struct as_ledger *ledger, struct as_node *node,
+void as_books_rename(struct as_books *books, struct as_node *node,
                      enum actswap_category category, bool inferred)
 {
-    struct as_books *books = &ledger->devices[node->device];
-
     if (node->category == category && node->inferred == inferred)
         return;
     move(books->live, node, category, inferred);
@@ -43,9 +41,9 @@ void as_books_rename(struct as_ledger *ledger, struct as_node *node,
         as_timeline_rename(books->timeline, node->generation, node->bytes,
                            (enum actswap_category)node->category, category);
     if (node->category == ACTSWAP_UNKNOWN)
-        ledger->unnamed_bytes[node->phase] -= node->bytes;
+        books->unnamed_bytes[node->phase] -= node->bytes;
     if (category == ACTSWAP_UNKNOWN)
-        ledger->unnamed_bytes[node->phase] += node->bytes;
+        books->unnamed_bytes[node->phase] += node->bytes;
     node->category = (uint8_t)category;
     node->inferred = inferred;
 }
@@ -60,12 +58,14 @@ static int name_block(struct as_ledger *ledger, int device, const void *address,
     if ((unsigned)category >= ACTSWAP_CATEGORIES)
         return -EINVAL;
 
-    pthread_mutex_lock(&ledger->lock);
-    struct as_node *node = as_books_find(ledger, &device, address);
-    if (node && may(node))
-        as_books_rename(ledger, node, category, false);
-    pthread_mutex_unlock(&ledger->lock);
-    return node ? 0 : -ENOENT;
+    struct as_books *books;
+    struct as_node *node = as_books_hold(ledger, &device, address, &books);
+    if (!node)
+        return -ENOENT;
+    if (may(node))
+        as_books_rename(books, node, category, false);
+    pthread_mutex_unlock(&books->lock);
+    return 0;
 }
 
 static bool always(const struct as_node *node)
@@ -104,17 +104,17 @@ void as_ledger_save(struct as_ledger *ledger, int device, const void *address,
 {
     const bool by_use = category == ACTSWAP_ACTIVATION || category == ACTSWAP_INPUT;
     const uint64_t now_ns = as_clock_ns();
+    struct as_books *books;
+    struct as_node *node = as_books_hold(ledger, &device, address, &books);
+    if (!node)
+        return;
 
-    pthread_mutex_lock(&ledger->lock);
-    struct as_node *node = as_books_find(ledger, &device, address);
-    if (node) {
-        if (!by_use || was_given_none(node))
-            as_books_rename(ledger, node, category, false);
-        if (!node->stack && stack < AS_PLACES)
-            node->stack = stack;
-        node->saved_ns = now_ns;
-    }
-    pthread_mutex_unlock(&ledger->lock);
+    if (!by_use || was_given_none(node))
+        as_books_rename(books, node, category, false);
+    if (!node->stack && stack < AS_PLACES)
+        node->stack = stack;
+    node->saved_ns = now_ns;
+    pthread_mutex_unlock(&books->lock);
 }
 
 // Under the lock.
@@ -128,17 +128,18 @@ static void count_gap(struct as_books *books, uint32_t stack, uint64_t bytes,
 void as_ledger_use(struct as_ledger *ledger, int device, const void *address)
 {
     const uint64_t now_ns = as_clock_ns();
+    struct as_books *books;
+    struct as_node *node = as_books_hold(ledger, &device, address, &books);
+    if (!node)
+        return;
 
-    pthread_mutex_lock(&ledger->lock);
-    struct as_node *node = as_books_find(ledger, &device, address);
-    if (node && node->saved_ns && node->category == ACTSWAP_ACTIVATION) {
-        count_gap(&ledger->devices[device], node->stack, node->bytes,
-                  now_ns - node->saved_ns);
+    if (node->saved_ns && node->category == ACTSWAP_ACTIVATION) {
+        count_gap(books, node->stack, node->bytes, now_ns - node->saved_ns);
         node->saved_ns = 0;
     }
-    if (node && node->category == ACTSWAP_ACTIVATION)
+    if (node->category == ACTSWAP_ACTIVATION)
         as_place_set(node->block);
-    pthread_mutex_unlock(&ledger->lock);
+    pthread_mutex_unlock(&books->lock);
 }
 
 void as_ledger_waited(struct as_ledger *ledger, int device, uint32_t stack,
@@ -146,9 +147,10 @@ void as_ledger_waited(struct as_ledger *ledger, int device, uint32_t stack,
 {
     if (device < 0 || device >= AS_LEDGER_DEVICES || stack >= AS_PLACES)
         return;
-    pthread_mutex_lock(&ledger->lock);
-    count_gap(&ledger->devices[device], stack, bytes, gap_ns);
-    pthread_mutex_unlock(&ledger->lock);
+    struct as_books *books = &ledger->devices[device];
+    pthread_mutex_lock(&books->lock);
+    count_gap(books, stack, bytes, gap_ns);
+    pthread_mutex_unlock(&books->lock);
 }
 
 // --- At the peak
@@ -164,19 +166,19 @@ bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tall
     if (device < 0 || device >= AS_LEDGER_DEVICES)
         return false;
 
-    pthread_mutex_lock(&ledger->lock);
-    const struct as_books *books = &ledger->devices[device];
+    struct as_books *books = &ledger->devices[device];
+    struct as_cursor cursor = {0};
+    const struct as_node *node;
+    pthread_mutex_lock(&books->lock);
     const uint64_t peak_generation = books->peak.generation;
     const bool any = books->tally;
     if (any)
         *tally = *books->tally;
-    for (uint32_t i = 1; any && i < ledger->tree.count; i++) {
-        const struct as_node *node = &ledger->tree.nodes[i];
-
-        if (node->bytes && node->device == device && node->generation < peak_generation)
+    while (any && (node = as_index_next(&books->index, &cursor))) {
+        if (node->generation < peak_generation)
             as_tally_count(tally, node, peak_generation);
     }
-    pthread_mutex_unlock(&ledger->lock);
+    pthread_mutex_unlock(&books->lock);
     for (uint32_t i = 0; any && i < AS_PLACES; i++) {
         if (tally->blocks[i].peak_generation != peak_generation)
             tally->blocks[i] = (struct as_count){0};
@@ -190,32 +192,37 @@ bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tall
 
 int as_ledger_held(struct as_ledger *ledger, int device, const void *address)
 {
-    pthread_mutex_lock(&ledger->lock);
-    struct as_node *node = as_books_find(ledger, &device, address);
-    if (node)
-        node->held = true;
-    pthread_mutex_unlock(&ledger->lock);
-    return node ? 0 : -ENOENT;
+    struct as_books *books;
+    struct as_node *node = as_books_hold(ledger, &device, address, &books);
+    if (!node)
+        return -ENOENT;
+    node->held = true;
+    pthread_mutex_unlock(&books->lock);
+    return 0;
 }
 
 void as_ledger_looked(struct as_ledger *ledger)
 {
-    pthread_mutex_lock(&ledger->lock);
-    ledger->looked_generation = ledger->next_generation;
-    pthread_mutex_unlock(&ledger->lock);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        struct as_books *books = &ledger->devices[i];
+
+        pthread_mutex_lock(&books->lock);
+        books->looked_generation = books->next_generation;
+        pthread_mutex_unlock(&books->lock);
+    }
 }
 
-void as_books_end(struct as_ledger *ledger, struct as_node *node)
+void as_books_end(struct as_books *books, struct as_node *node, enum as_phase phase)
 {
     const enum as_phase born = (enum as_phase)node->phase;
     const bool is_library = node->category == ACTSWAP_WORKSPACE && node->inferred;
 
     if (node->category != ACTSWAP_UNKNOWN && !is_library)
         return;
-    if (node->generation < ledger->step_generation)
+    if (node->generation < books->step_generation)
         return; // it outlived a step without a name
-    const bool consumed = born == AS_PHASE_OTHER && ledger->phase != AS_PHASE_OTHER;
-    as_books_rename(ledger, node, consumed ? ACTSWAP_INPUT : ACTSWAP_TEMPORARY, true);
+    const bool consumed = born == AS_PHASE_OTHER && phase != AS_PHASE_OTHER;
+    as_books_rename(books, node, consumed ? ACTSWAP_INPUT : ACTSWAP_TEMPORARY, true);
 }
 
 // What a block that was born in `born` and outlived it is, at this moment.
@@ -241,52 +248,75 @@ static enum actswap_category outlived(enum as_phase born, enum actswap_moment mo
     return ACTSWAP_UNKNOWN;
 }
 
-static void settle_node(struct as_ledger *ledger, struct as_node *node,
+static void settle_node(struct as_books *books, struct as_node *node,
                         enum actswap_moment moment)
 {
-    const bool looked_at = node->generation < ledger->looked_generation;
+    const bool looked_at = node->generation < books->looked_generation;
     enum actswap_category category = outlived((enum as_phase)node->phase, moment);
 
     if (category && looked_at && !node->held)
         category = ACTSWAP_WORKSPACE;
     // Who never looks does not know what a script holds.
-    if (category == ACTSWAP_INPUT && !ledger->looked_generation)
+    if (category == ACTSWAP_INPUT && !books->looked_generation)
         category = ACTSWAP_UNKNOWN;
     if (category)
-        as_books_rename(ledger, node, category, true);
+        as_books_rename(books, node, category, true);
+}
+
+static uint64_t unnamed(const struct as_books *books)
+{
+    uint64_t bytes = 0;
+
+    for (int phase = 0; phase < AS_PHASES; phase++)
+        bytes += books->unnamed_bytes[phase];
+    return bytes;
 }
 
 void as_ledger_presume(struct as_ledger *ledger)
 {
-    pthread_mutex_lock(&ledger->lock);
-    for (uint32_t i = 1; i < ledger->tree.count; i++) {
-        struct as_node *node = &ledger->tree.nodes[i];
-        const bool running = node->phase != AS_PHASE_OTHER &&
-                             node->phase == ledger->phase &&
-                             node->generation >= ledger->step_generation;
+    const enum as_phase phase = as_ledger_phase(ledger);
 
-        if (node->bytes && node->category == ACTSWAP_UNKNOWN && running)
-            as_books_rename(ledger, node, ACTSWAP_TEMPORARY, true);
+    for (int i = 0; i < AS_LEDGER_DEVICES && phase != AS_PHASE_OTHER; i++) {
+        struct as_books *books = &ledger->devices[i];
+        struct as_cursor cursor = {0};
+        struct as_node *node;
+
+        pthread_mutex_lock(&books->lock);
+        while (unnamed(books) && (node = as_index_next(&books->index, &cursor))) {
+            if (node->category == ACTSWAP_UNKNOWN && node->phase == phase &&
+                node->generation >= books->step_generation)
+                as_books_rename(books, node, ACTSWAP_TEMPORARY, true);
+        }
+        pthread_mutex_unlock(&books->lock);
     }
-    pthread_mutex_unlock(&ledger->lock);
 }
 
 uint64_t as_ledger_unnamed(struct as_ledger *ledger, enum as_phase phase)
 {
-    pthread_mutex_lock(&ledger->lock);
-    const uint64_t bytes = ledger->unnamed_bytes[phase];
-    pthread_mutex_unlock(&ledger->lock);
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        struct as_books *books = &ledger->devices[i];
+
+        pthread_mutex_lock(&books->lock);
+        bytes += books->unnamed_bytes[phase];
+        pthread_mutex_unlock(&books->lock);
+    }
     return bytes;
 }
 
 void as_ledger_settle(struct as_ledger *ledger, enum actswap_moment moment)
 {
-    pthread_mutex_lock(&ledger->lock);
-    for (uint32_t i = 1; i < ledger->tree.count; i++) {
-        struct as_node *node = &ledger->tree.nodes[i];
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        struct as_books *books = &ledger->devices[i];
+        struct as_cursor cursor = {0};
+        struct as_node *node;
 
-        if (node->bytes && node->category == ACTSWAP_UNKNOWN)
-            settle_node(ledger, node, moment);
+        pthread_mutex_lock(&books->lock);
+        while (unnamed(books) && (node = as_index_next(&books->index, &cursor))) {
+            if (node->category == ACTSWAP_UNKNOWN)
+                settle_node(books, node, moment);
+        }
+        pthread_mutex_unlock(&books->lock);
     }
-    pthread_mutex_unlock(&ledger->lock);
 }

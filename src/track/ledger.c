@@ -9,48 +9,51 @@
 
 struct as_ledger *as_ledger_create(void)
 {
-    struct as_ledger *ledger = calloc(1, sizeof(*ledger));
+    struct as_ledger *ledger = aligned_alloc(_Alignof(struct as_ledger), sizeof(*ledger));
     if (!ledger)
         return NULL;
 
-    pthread_mutex_init(&ledger->lock, NULL);
-    as_tree_init(&ledger->tree);
-    ledger->next_generation = 1;
+    memset(ledger, 0, sizeof(*ledger));
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        pthread_mutex_init(&ledger->devices[i].lock, NULL);
+        ledger->devices[i].next_generation = 1;
+    }
     return ledger;
 }
 
-static void destroy_details(struct as_ledger *ledger)
+static void finish_books(struct as_books *books)
 {
-    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
-        free(ledger->devices[i].timeline);
-        free(ledger->devices[i].tally);
-        ledger->devices[i].timeline = NULL;
-        ledger->devices[i].tally = NULL;
-    }
+    as_index_finish(&books->index);
+    free(books->timeline);
+    free(books->tally);
 }
 
 void as_ledger_destroy(struct as_ledger *ledger)
 {
     if (!ledger)
         return;
-    destroy_details(ledger);
-    as_tree_finish(&ledger->tree);
-    pthread_mutex_destroy(&ledger->lock);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        finish_books(&ledger->devices[i]);
+        pthread_mutex_destroy(&ledger->devices[i].lock);
+    }
     free(ledger);
 }
 
-struct as_node *as_books_find(struct as_ledger *ledger, int *device, const void *address)
+struct as_node *as_books_hold(struct as_ledger *ledger, int *device, const void *address,
+                              struct as_books **books)
 {
     const int last = *device < 0 ? AS_LEDGER_DEVICES - 1 : *device;
 
     for (int i = *device < 0 ? 0 : *device; i <= last && i < AS_LEDGER_DEVICES; i++) {
-        struct as_node *node =
-            as_tree_find(&ledger->tree, ledger->devices[i].root, (uintptr_t)address);
+        *books = &ledger->devices[i];
+        pthread_mutex_lock(&(*books)->lock);
+        struct as_node *node = as_index_find(&(*books)->index, (uintptr_t)address);
 
         if (node) {
             *device = i;
             return node;
         }
+        pthread_mutex_unlock(&(*books)->lock);
     }
     return NULL;
 }
@@ -62,11 +65,11 @@ static struct as_sample level_of(const struct as_ledger *ledger,
 {
     struct as_sample level = {
         .t_ns = now_ns,
-        .generation = ledger->next_generation,
+        .generation = books->next_generation,
         .total_bytes = books->totals.live_bytes,
         .reserved_bytes = books->totals.reserved_bytes,
         .step = (uint32_t)ledger->step,
-        .phase = (uint8_t)ledger->phase,
+        .phase = (uint8_t)as_ledger_phase(ledger),
     };
 
     for (int i = 0; i < ACTSWAP_CATEGORIES; i++)
@@ -107,10 +110,9 @@ static void set_reserved(struct as_books *books, size_t reserved_bytes)
         totals->step_peak_reserved_bytes = totals->reserved_bytes;
 }
 
-static void take_moment(const struct as_ledger *ledger, const struct as_books *books,
-                        struct as_moment *moment)
+static void take_moment(const struct as_books *books, struct as_moment *moment)
 {
-    moment->generation = ledger->next_generation;
+    moment->generation = books->next_generation;
     memcpy(moment->shares, books->live, sizeof(moment->shares));
 }
 
@@ -126,11 +128,11 @@ static void note_peak(struct as_ledger *ledger, struct as_books *books, uint64_t
         totals->peak_bytes = totals->live_bytes;
         totals->reserved_at_peak_bytes = totals->reserved_bytes;
         totals->peak_step = ledger->step;
-        totals->peak_phase = (int)ledger->phase;
+        totals->peak_phase = (int)as_ledger_phase(ledger);
         books->peak_ns = now_ns;
         books->peak_block = as_place_now();
         books->after.generation = 0;
-        take_moment(ledger, books, &books->peak);
+        take_moment(books, &books->peak);
     }
     if (books->timeline && as_timeline_lacks(books->timeline, totals->live_bytes)) {
         const struct as_sample level = level_of(ledger, books, now_ns);
@@ -164,26 +166,23 @@ static void note_stream(struct as_books *books, void *stream, uint64_t generatio
     streams[0] = (struct as_used_stream){stream, generation};
 }
 
-static void remove_at(struct as_ledger *ledger, struct as_books *books, uint32_t *link)
+// The block is no longer alive; its node is the caller's.
+static void end_block(struct as_books *books, struct as_node *node, enum as_phase phase)
 {
-    const uint32_t index = *link;
-    struct as_node *node = &ledger->tree.nodes[index];
     struct as_ledger_totals *totals = &books->totals;
 
-    as_books_end(ledger, node);
+    as_books_end(books, node, phase);
     as_books_tally(books, node);
     struct as_share *share = &books->live[node->category];
     share->bytes -= node->bytes;
     share->inferred_bytes -= node->inferred ? node->bytes : 0;
     share->count--;
     if (node->category == ACTSWAP_UNKNOWN)
-        ledger->unnamed_bytes[node->phase] -= node->bytes;
+        books->unnamed_bytes[node->phase] -= node->bytes;
     totals->frees++;
     totals->live_bytes -= node->bytes;
     if (node->expected)
         totals->released_bytes += node->bytes;
-    as_tree_unlink(&ledger->tree, link);
-    as_tree_give(&ledger->tree, index);
 }
 
 void as_ledger_add(struct as_ledger *ledger, int device, const void *address,
@@ -193,35 +192,46 @@ void as_ledger_add(struct as_ledger *ledger, int device, const void *address,
         return;
 
     struct as_books *books = &ledger->devices[device];
-    pthread_mutex_lock(&ledger->lock);
+    const enum as_phase phase = as_ledger_phase(ledger);
+    pthread_mutex_lock(&books->lock);
     const uint64_t now_ns = reach(ledger, books);
-    uint32_t *old = as_tree_link(&ledger->tree, &books->root, (uintptr_t)address);
-    if (*old)
-        remove_at(ledger, books, old);
-
-    const uint32_t index = as_tree_take(&ledger->tree);
-    if (index) {
-        ledger->tree.nodes[index] = (struct as_node){
+    struct as_node *node = as_index_take(&books->index, (uintptr_t)address);
+    if (node) {
+        if (node->bytes)
+            end_block(books, node, phase);
+        *node = (struct as_node){
             .address = (uintptr_t)address,
             .bytes = bytes,
-            .generation = ledger->next_generation,
+            .generation = books->next_generation,
             .stream = stream,
-            .device = (uint8_t)device,
-            .phase = (uint8_t)ledger->phase,
+            .phase = (uint8_t)phase,
             .block = as_place_now(),
         };
-        note_stream(books, stream, ledger->next_generation);
-        __atomic_store_n(&ledger->next_generation, ledger->next_generation + 1,
-                         __ATOMIC_RELAXED);
-        as_tree_insert(&ledger->tree, &books->root, index);
-        ledger->unnamed_bytes[ledger->phase] += bytes;
+        note_stream(books, stream, node->generation);
+        atomic_store_explicit(&books->next_generation, node->generation + 1,
+                              memory_order_relaxed);
+        books->unnamed_bytes[phase] += bytes;
         count_live(books, bytes);
     } else {
         books->totals.untracked++;
     }
     set_reserved(books, reserved_bytes);
     note_peak(ledger, books, now_ns);
-    pthread_mutex_unlock(&ledger->lock);
+    pthread_mutex_unlock(&books->lock);
+}
+
+// Under the lock.
+static bool remove_block(struct as_ledger *ledger, struct as_books *books,
+                         const void *address, uint64_t generation)
+{
+    struct as_node *node = as_index_at(&books->index, (uintptr_t)address);
+    if (!node || (generation && node->generation != generation))
+        return false;
+
+    reach(ledger, books);
+    end_block(books, node, as_ledger_phase(ledger));
+    as_index_remove(&books->index, node);
+    return true;
 }
 
 bool as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
@@ -233,32 +243,31 @@ bool as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
     const int first = device < 0 ? 0 : device;
     const int last = device < 0 ? AS_LEDGER_DEVICES - 1 : device;
     bool found = false;
-    pthread_mutex_lock(&ledger->lock);
     for (int i = first; i <= last && !found; i++) {
         struct as_books *books = &ledger->devices[i];
-        uint32_t *link = as_tree_link(&ledger->tree, &books->root, (uintptr_t)address);
 
-        found =
-            *link && (!generation || ledger->tree.nodes[*link].generation == generation);
-        if (found) {
-            reach(ledger, books);
-            remove_at(ledger, books, link);
-        }
+        pthread_mutex_lock(&books->lock);
+        found = remove_block(ledger, books, address, generation);
         if (found || device >= 0)
             set_reserved(books, reserved_bytes);
+        pthread_mutex_unlock(&books->lock);
     }
-    pthread_mutex_unlock(&ledger->lock);
     return found;
 }
 
 void as_ledger_clear(struct as_ledger *ledger)
 {
-    pthread_mutex_lock(&ledger->lock);
-    as_tree_clear(&ledger->tree);
-    destroy_details(ledger);
-    memset(ledger->devices, 0, sizeof(ledger->devices));
-    memset(ledger->unnamed_bytes, 0, sizeof(ledger->unnamed_bytes));
-    pthread_mutex_unlock(&ledger->lock);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        struct as_books *books = &ledger->devices[i];
+
+        pthread_mutex_lock(&books->lock);
+        const uint64_t next_generation = books->next_generation;
+        char *rest = (char *)books + sizeof(books->lock);
+        finish_books(books);
+        memset(rest, 0, sizeof(*books) - sizeof(books->lock));
+        books->next_generation = next_generation;
+        pthread_mutex_unlock(&books->lock);
+    }
 }
 
 // --- Questions
@@ -266,24 +275,29 @@ void as_ledger_clear(struct as_ledger *ledger)
 bool as_ledger_find(struct as_ledger *ledger, int device, const void *address,
                     struct as_block *block)
 {
-    pthread_mutex_lock(&ledger->lock);
-    const struct as_node *node = as_books_find(ledger, &device, address);
-    if (node)
-        *block = (struct as_block){
-            .address = (const void *)node->address, // NOLINT(performance-no-int-to-ptr)
-            .bytes = node->bytes,
-            .device = device,
-            .generation = node->generation,
-            .category = (enum actswap_category)node->category,
-            .stream = node->stream,
-        };
-    pthread_mutex_unlock(&ledger->lock);
-    return node;
+    struct as_books *books;
+    const struct as_node *node = as_books_hold(ledger, &device, address, &books);
+    if (!node)
+        return false;
+
+    *block = (struct as_block){
+        .address = (const void *)node->address, // NOLINT(performance-no-int-to-ptr)
+        .bytes = node->bytes,
+        .device = device,
+        .generation = node->generation,
+        .category = (enum actswap_category)node->category,
+        .stream = node->stream,
+    };
+    pthread_mutex_unlock(&books->lock);
+    return true;
 }
 
-uint64_t as_ledger_now(const struct as_ledger *ledger)
+uint64_t as_ledger_now(const struct as_ledger *ledger, int device)
 {
-    return __atomic_load_n(&ledger->next_generation, __ATOMIC_RELAXED);
+    if (device < 0 || device >= AS_LEDGER_DEVICES)
+        return 0;
+    return atomic_load_explicit(&ledger->devices[device].next_generation,
+                                memory_order_relaxed);
 }
 
 size_t as_ledger_streams(struct as_ledger *ledger, int device, uint64_t generation,
@@ -293,8 +307,8 @@ size_t as_ledger_streams(struct as_ledger *ledger, int device, uint64_t generati
     if (device < 0 || device >= AS_LEDGER_DEVICES)
         return 0;
 
-    pthread_mutex_lock(&ledger->lock);
-    const struct as_books *books = &ledger->devices[device];
+    struct as_books *books = &ledger->devices[device];
+    pthread_mutex_lock(&books->lock);
     for (uint32_t i = 0; i < books->stream_count; i++) {
         if (books->streams[i].generation < generation)
             break; // those behind were used earlier still
@@ -302,19 +316,22 @@ size_t as_ledger_streams(struct as_ledger *ledger, int device, uint64_t generati
             streams[found] = books->streams[i].stream;
         found++;
     }
-    pthread_mutex_unlock(&ledger->lock);
+    pthread_mutex_unlock(&books->lock);
     return found;
 }
 
 int as_ledger_expect_free(struct as_ledger *ledger, int device, const void *address,
                           uint64_t generation)
 {
-    pthread_mutex_lock(&ledger->lock);
-    struct as_node *node = as_books_find(ledger, &device, address);
-    const bool same = node && node->generation == generation;
+    struct as_books *books;
+    struct as_node *node = as_books_hold(ledger, &device, address, &books);
+    if (!node)
+        return -ENOENT;
+
+    const bool same = node->generation == generation;
     if (same)
         node->expected = true;
-    pthread_mutex_unlock(&ledger->lock);
+    pthread_mutex_unlock(&books->lock);
     return same ? 0 : -ENOENT;
 }
 
@@ -345,20 +362,20 @@ void as_ledger_totals(struct as_ledger *ledger, int device,
     uint64_t highest = 0;
 
     memset(totals, 0, sizeof(*totals));
-    pthread_mutex_lock(&ledger->lock);
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
-        const struct as_ledger_totals *own = &ledger->devices[i].totals;
+        struct as_books *books = &ledger->devices[i];
 
         if (device >= 0 && device != i)
             continue;
-        sum(totals, &ledger->devices[i]);
-        if (own->peak_bytes > highest) {
-            highest = own->peak_bytes;
-            totals->peak_step = own->peak_step;
-            totals->peak_phase = own->peak_phase;
+        pthread_mutex_lock(&books->lock);
+        sum(totals, books);
+        if (books->totals.peak_bytes > highest) {
+            highest = books->totals.peak_bytes;
+            totals->peak_step = books->totals.peak_step;
+            totals->peak_phase = books->totals.peak_phase;
         }
+        pthread_mutex_unlock(&books->lock);
     }
-    pthread_mutex_unlock(&ledger->lock);
 }
 
 static void add_shares(struct as_share to[], const struct as_share from[])
@@ -375,22 +392,22 @@ void as_ledger_peak(struct as_ledger *ledger, struct as_peak *peak)
     uint64_t highest = 0;
 
     *peak = (struct as_peak){.device = -1};
-    pthread_mutex_lock(&ledger->lock);
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
-        const struct as_books *books = &ledger->devices[i];
-        const bool over = books->after.generation;
+        struct as_books *books = &ledger->devices[i];
 
+        pthread_mutex_lock(&books->lock);
+        const bool over = books->after.generation;
         add_shares(peak->before, books->before.shares);
         add_shares(peak->at, books->peak.shares);
         add_shares(peak->after, over ? books->after.shares : books->live);
-        if (books->totals.peak_bytes <= highest)
-            continue;
-        highest = books->totals.peak_bytes;
-        peak->device = i;
-        peak->t_ns = books->peak_ns;
-        peak->block = books->peak_block;
+        if (books->totals.peak_bytes > highest) {
+            highest = books->totals.peak_bytes;
+            peak->device = i;
+            peak->t_ns = books->peak_ns;
+            peak->block = books->peak_block;
+        }
+        pthread_mutex_unlock(&books->lock);
     }
-    pthread_mutex_unlock(&ledger->lock);
 }
 
 void as_ledger_timeline(struct as_ledger *ledger, int device,
@@ -399,29 +416,30 @@ void as_ledger_timeline(struct as_ledger *ledger, int device,
     timeline->count = 0;
     if (device < 0 || device >= AS_LEDGER_DEVICES)
         return;
-    pthread_mutex_lock(&ledger->lock);
-    if (ledger->devices[device].timeline)
-        *timeline = *ledger->devices[device].timeline;
-    pthread_mutex_unlock(&ledger->lock);
+    struct as_books *books = &ledger->devices[device];
+    pthread_mutex_lock(&books->lock);
+    if (books->timeline)
+        *timeline = *books->timeline;
+    pthread_mutex_unlock(&books->lock);
 }
 
 // --- Steps
 
 void as_ledger_step(struct as_ledger *ledger)
 {
-    pthread_mutex_lock(&ledger->lock);
-    ledger->step_generation = ledger->next_generation;
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
         struct as_books *books = &ledger->devices[i];
         struct as_ledger_totals *totals = &books->totals;
 
+        pthread_mutex_lock(&books->lock);
+        books->step_generation = books->next_generation;
         totals->step_peak_bytes = totals->live_bytes;
         totals->step_peak_reserved_bytes = totals->reserved_bytes;
-        take_moment(ledger, books, &books->start);
+        take_moment(books, &books->start);
         if (books->peak.generation && !books->after.generation)
             books->after = books->start;
+        pthread_mutex_unlock(&books->lock);
     }
-    pthread_mutex_unlock(&ledger->lock);
 }
 
 const char *as_phase_name(enum as_phase phase)
@@ -435,10 +453,13 @@ const char *as_phase_name(enum as_phase phase)
     return (unsigned)phase < AS_PHASES ? names[phase] : "unknown";
 }
 
+enum as_phase as_ledger_phase(const struct as_ledger *ledger)
+{
+    return (enum as_phase)atomic_load_explicit(&ledger->phase, memory_order_relaxed);
+}
+
 void as_ledger_place(struct as_ledger *ledger, uint64_t step, enum as_phase phase)
 {
-    pthread_mutex_lock(&ledger->lock);
-    ledger->step = step;
-    ledger->phase = phase;
-    pthread_mutex_unlock(&ledger->lock);
+    atomic_store_explicit(&ledger->step, step, memory_order_relaxed);
+    atomic_store_explicit(&ledger->phase, (int)phase, memory_order_relaxed);
 }

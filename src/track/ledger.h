@@ -4,10 +4,10 @@
 
 // The live device allocations of the framework's allocator, and what they add up to.
 //
-// A block is known by (address, generation): addresses come back, generations do not.
-// The ledger is told of allocations and frees as they happen (under the framework's
-// allocator lock), so no function here calls out, waits for anything but the ledger's
-// own lock, or fails the caller.
+// A block is known by (device, address, generation): addresses come back, generations do
+// not. The ledger is told of allocations and frees as they happen (under the framework's
+// lock of that device's allocator), so no function here calls out, waits for anything but
+// the ledger's own lock of that device, or fails the caller.
 //
 // Thread-safety: every function may be called from any thread.
 
@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #include <actswap/actswap.h>
+
+enum { AS_LEDGER_DEVICES = 64 }; // events of others are left out
 
 enum as_phase {
     AS_PHASE_OTHER,
@@ -56,7 +58,7 @@ struct as_block {
     const void *address;
     size_t bytes;
     int device;
-    uint64_t generation; // of the whole ledger: grows by one with each allocation
+    uint64_t generation; // of its device: grows by one with each allocation
     enum actswap_category category;
     void *stream; // that it was allocated on
 };
@@ -66,8 +68,9 @@ struct as_block {
 bool as_ledger_find(struct as_ledger *ledger, int device, const void *address,
                     struct as_block *block);
 
-// The generation that the next allocation will get: what is smaller is older than now.
-uint64_t as_ledger_now(const struct as_ledger *ledger);
+// The generation that the next allocation on `device` will get: what is smaller there is
+// older than now. 0 for a device that there is not.
+uint64_t as_ledger_now(const struct as_ledger *ledger, int device);
 
 // Streams of `device` that something was allocated on since `generation`: they had work.
 // Writes at most `count` of them and returns how many there are. Of more than 32 streams
@@ -181,7 +184,7 @@ bool as_ledger_holes(struct as_ledger *ledger, struct as_ledger *segments, int d
 // Starts a new step: step peaks begin at what is live now.
 void as_ledger_step(struct as_ledger *ledger);
 
-enum as_phase as_ledger_phase(struct as_ledger *ledger);
+enum as_phase as_ledger_phase(const struct as_ledger *ledger);
 
 // Where the run is from now on: what a new peak is labelled with.
 void as_ledger_place(struct as_ledger *ledger, uint64_t step, enum as_phase phase);

@@ -9,7 +9,7 @@
 // it is freed, or when somebody asks. A count bears the generation of its peak: of an
 // older peak it is worth nothing, as what was freed between the two was not in the new one.
 //
-// Thread-safety: none; the ledger's lock.
+// Thread-safety: none; the ledger's locks.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 #include <actswap/actswap.h>
 
+#include "track/index.h"
 #include "track/place.h"
-#include "track/tree.h"
 
 enum { AS_GAPS = 32 }; // bucket n: from 2^n us to 2^(n+1) us, the first from 0
 

@@ -8,7 +8,7 @@
 // peak of each is there. When all are full, pairs are merged and buckets become twice as
 // wide.
 //
-// Thread-safety: none; the ledger's lock.
+// Thread-safety: none; the ledger's locks.
 
 #include <stdbool.h>
 #include <stdint.h>

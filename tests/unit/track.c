@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 
 #include "track/digest.h"
+#include "track/index.h"
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/steps.h"
@@ -89,7 +90,7 @@ Test(ledger, an_address_that_comes_back_has_another_generation)
     cr_assert(as_ledger_find(ledger, 0, at(0x1000), &second));
 
     cr_expect_lt(first.generation, second.generation);
-    cr_expect_lt(second.generation, as_ledger_now(ledger));
+    cr_expect_lt(second.generation, as_ledger_now(ledger, 0));
     cr_expect_eq(as_ledger_expect_free(ledger, 0, at(0x1000), first.generation), -ENOENT);
     cr_expect_not(
         as_ledger_remove(ledger, 0, at(0x1000), first.generation, AS_LEDGER_ALL_LIVE),
@@ -220,7 +221,7 @@ Test(ledger, streams_used_since_a_generation)
 
     as_ledger_add(ledger, 0, at(0x1000), 512, 0, at(0xa));
     as_ledger_add(ledger, 0, at(0x2000), 512, 0, at(0xb));
-    const uint64_t now = as_ledger_now(ledger);
+    const uint64_t now = as_ledger_now(ledger, 0);
     cr_expect_eq(as_ledger_streams(ledger, 0, now, streams, 4), 0);
     as_ledger_add(ledger, 0, at(0x3000), 512, 0, at(0xc));
     as_ledger_add(ledger, 0, at(0x4000), 512, 0, at(0xa));
@@ -234,7 +235,7 @@ Test(ledger, streams_used_since_a_generation)
 Test(ledger, clear_forgets_all_but_the_generation)
 {
     add(0x1000, 512);
-    const uint64_t now = as_ledger_now(ledger);
+    const uint64_t now = as_ledger_now(ledger, 0);
     as_ledger_clear(ledger);
 
     struct as_block block;
@@ -393,4 +394,93 @@ Test(digest, does_not_depend_on_the_pieces)
     for (size_t piece = 1; piece < sizeof(text); piece++)
         cr_expect_eq(digest_of(text, piece), whole, "pieces of %zu", piece);
     cr_expect_neq(digest_of(text + 1, 1), whole);
+}
+
+// --- The index, against a sorted array that is searched from end to end
+
+enum { ADDRESSES = 3000, CHANGES = 60000 };
+
+static struct as_node *slow_find(struct as_node *nodes[], uintptr_t address)
+{
+    for (int i = 0; i < ADDRESSES; i++) {
+        if (nodes[i] && address >= nodes[i]->address &&
+            address - nodes[i]->address < nodes[i]->bytes)
+            return nodes[i];
+    }
+    return NULL;
+}
+
+static void check_order(const struct as_index *index, struct as_node *nodes[])
+{
+    struct as_cursor cursor = {0};
+
+    for (int i = 0; i < ADDRESSES; i++) {
+        if (nodes[i])
+            cr_assert_eq(as_index_next(index, &cursor), nodes[i]);
+    }
+    cr_assert_null(as_index_next(index, &cursor));
+}
+
+Test(index, random_changes_leave_what_a_plain_search_finds)
+{
+    static struct as_node *nodes[ADDRESSES];
+    struct as_index index = {0};
+
+    srand(20);
+    for (int i = 0; i < CHANGES; i++) {
+        // Filled, then half full, then emptied, so that leaves are split and joined.
+        const int wanted = i < CHANGES / 3 ? 90 : i < CHANGES * 2 / 3 ? 50 : 3;
+        const int place = rand() % ADDRESSES;
+        const uintptr_t address = 0x10000 + (uintptr_t)place * 0x400;
+        const uintptr_t inside = address + (uintptr_t)rand() % 0x400;
+
+        if (rand() % 100 < wanted) {
+            struct as_node *node = as_index_take(&index, address);
+            cr_assert_not_null(node);
+            cr_assert(!nodes[place] || node == nodes[place]);
+            node->bytes = 0x200;
+            nodes[place] = node;
+        } else if (nodes[place]) {
+            as_index_remove(&index, nodes[place]);
+            nodes[place] = NULL;
+        }
+        cr_assert_eq(as_index_at(&index, address), nodes[place]);
+        if (i % 64 == 0)
+            cr_assert_eq(as_index_find(&index, inside), slow_find(nodes, inside));
+        if (i % 4096 == 0)
+            check_order(&index, nodes);
+    }
+    as_index_finish(&index);
+}
+
+Test(index, seek_stands_in_front_of_the_address)
+{
+    struct as_index index = {0};
+    struct as_cursor cursor = as_index_seek(&index, 7);
+
+    cr_expect_null(as_index_next(&index, &cursor));
+    for (uintptr_t i = 1; i <= 1000; i++)
+        cr_assert_not_null(as_index_take(&index, i * 16));
+    for (uintptr_t i = 1; i <= 1000; i++) {
+        cursor = as_index_seek(&index, i * 16 - 15);
+        cr_expect_eq(as_index_next(&index, &cursor)->address, i * 16);
+        cursor = as_index_seek(&index, i * 16);
+        cr_expect_eq(as_index_next(&index, &cursor)->address, i * 16);
+    }
+    cursor = as_index_seek(&index, 16001);
+    cr_expect_null(as_index_next(&index, &cursor));
+    as_index_finish(&index);
+}
+
+Test(ledger, generations_are_each_devices_own)
+{
+    struct as_block block;
+
+    as_ledger_add(ledger, 1, at(0x1000), 512, AS_LEDGER_ALL_LIVE, NULL);
+    cr_expect_eq(as_ledger_now(ledger, 0), 1);
+    cr_expect_eq(as_ledger_now(ledger, 1), 2);
+    cr_assert(as_ledger_find(ledger, -1, at(0x1000), &block));
+    cr_expect_eq(block.device, 1);
+    cr_expect_eq(as_ledger_now(ledger, -1), 0);
+    cr_expect_eq(as_ledger_now(ledger, AS_LEDGER_DEVICES), 0);
 }
