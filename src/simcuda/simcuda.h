@@ -7,8 +7,8 @@
 //
 // The device's memory is host memory in one reserved range per device. All work on
 // streams (copies, memsets, host functions, operator bodies) becomes entries of the C
-// queue in src/simcuda/order, which runs them on one thread of its own, in an order
-// that the program's own synchronisation allows.
+// queue in src/simcuda/order, which runs one at a time, in an order that the
+// program's own synchronisation allows: on a thread of its own or on one that waits.
 //
 // Thread-safety: every function may be called from any thread.
 
@@ -30,10 +30,10 @@ enum sim_compute {
 enum sim_compute sim_compute(void);
 
 // One operator body's work. `run` is called at most once, or, if the stream was captured
-// (sim_captures), once for each replay, never twice at a time, on the queue's thread; it
-// must not call CUDA and must not wait for any other thread. `destroy` is called once,
-// after that: on the queue's thread, or on that which destroys the graph. Both may be
-// NULL: the work takes its time on the stream and computes nothing.
+// (sim_captures), once for each replay, never twice at a time; it must not call
+// CUDA and must not wait for any other thread. `destroy` is called once, after that: there,
+// or on the thread that destroys the graph. Both may be NULL: the work takes its time on
+// the stream and computes nothing.
 struct sim_work {
     const char *name; // operator, for messages; must live as long as the process
     void (*run)(void *arg);

@@ -23,6 +23,7 @@ static struct {
     pthread_cond_t work; // for the worker
     pthread_cond_t done; // for those who wait
     bool started;
+    bool running; // an entry, with the lock let go
     bool calling_user;
     uint64_t numbers;
     unsigned pending;
@@ -145,7 +146,6 @@ static void make_ready(struct sim_entry *entry)
         at = &(*at)->next;
     entry->next = *at;
     *at = entry;
-    pthread_cond_signal(&queue.work);
 }
 
 static void unlink_pending(struct sim_entry *entry)
@@ -218,34 +218,25 @@ void sim_entry_want(struct sim_entry *entry)
     settle();
 }
 
-static void wait_until_done(const struct sim_entry *entry)
-{
-    while (!entry->done)
-        pthread_cond_wait(&queue.done, &queue.lock);
-}
-
-void sim_entry_await(struct sim_entry *entry)
-{
-    sim_entry_hold(entry);
-    sim_entry_want(entry);
-    wait_until_done(entry);
-    sim_entry_release(entry);
-}
-
 static void run_one(void)
 {
     struct sim_entry *entry = queue.ready;
     const struct sim_task task = entry->task;
+    const bool was_inside = inside;
 
     queue.ready = entry->next;
+    queue.running = true;
     queue.calling_user = task.calls_user;
     if (task.calls_user)
         pthread_cond_broadcast(&queue.done);
     sim_queue_unlock();
+    inside = true;
     task.run(task.arg);
     if (task.destroy)
         task.destroy(task.arg);
+    inside = was_inside;
     sim_queue_lock();
+    queue.running = false;
     queue.calling_user = false;
     complete(entry);
     settle();
@@ -254,10 +245,9 @@ static void run_one(void)
 static void *work(void *unused)
 {
     (void)unused;
-    inside = true;
     sim_queue_lock();
     for (;;) {
-        while (!queue.ready)
+        while (!queue.ready || queue.running)
             pthread_cond_wait(&queue.work, &queue.lock);
         run_one();
     }
@@ -280,11 +270,39 @@ static void start_worker(void)
     queue.started = true;
 }
 
-static void await_submission(const struct sim_entry *entry)
+// What is ready must not lie there once the lock is let go of. Whoever runs an entry now
+// does this after it.
+static void leave_to_worker(void)
 {
-    // A host function may be waiting for the very thread that submits here.
-    while (!entry->done && !queue.calling_user)
-        pthread_cond_wait(&queue.done, &queue.lock);
+    if (!queue.ready || queue.running)
+        return;
+    if (!queue.started)
+        start_worker();
+    pthread_cond_signal(&queue.work);
+}
+
+// A thread that waits runs what is ready itself: two changes of threads cost more than
+// most entries. Host functions may wait for this very thread, so they are the worker's;
+// for_room: and while one runs, there is no waiting either.
+static void wait_until_done(const struct sim_entry *entry, bool for_room)
+{
+    while (!entry->done && !(for_room && queue.calling_user)) {
+        if (queue.ready && !queue.running && !queue.ready->task.calls_user) {
+            run_one();
+        } else {
+            leave_to_worker();
+            pthread_cond_wait(&queue.done, &queue.lock);
+        }
+    }
+    leave_to_worker();
+}
+
+void sim_entry_await(struct sim_entry *entry)
+{
+    sim_entry_hold(entry);
+    sim_entry_want(entry);
+    wait_until_done(entry, false);
+    sim_entry_release(entry);
 }
 
 static void make_room(void)
@@ -297,15 +315,13 @@ static void make_room(void)
     for (size_t i = 0; i < count; i++)
         sim_entry_want(oldest[i]);
     for (size_t i = 0; i < count; i++) {
-        wait_until_done(oldest[i]);
+        wait_until_done(oldest[i], false);
         sim_entry_release(oldest[i]);
     }
 }
 
 void sim_entry_enqueue(struct sim_entry *entry)
 {
-    if (!queue.started && entry->task.run)
-        start_worker();
     entry->number = ++queue.numbers;
     entry->older = queue.newest;
     if (queue.newest)
@@ -322,7 +338,7 @@ void sim_entry_throttle(struct sim_entry *entry)
     sim_entry_hold(entry);
     if (sim_order() == SIM_EARLY) {
         sim_entry_want(entry);
-        await_submission(entry);
+        wait_until_done(entry, true);
     } else {
         while (queue.pending > PENDING_MAX)
             make_room();

@@ -2,9 +2,9 @@
 #ifndef AS_SIMCUDA_ORDER_ENTRY_H
 #define AS_SIMCUDA_ORDER_ENTRY_H
 
-// The graph of entries and the thread that runs them. What the edges are is decided in
-// stream.c; here it is only kept that nothing runs before its edges allow, nor, under
-// `late`, before somebody wants it.
+// The graph of entries, and who runs them: one at a time, a thread that waits for one or
+// else the queue's own. What the edges are is decided in stream.c; here it is only kept
+// that nothing runs before its edges allow, nor, under `late`, before somebody wants it.
 //
 // Thread-safety: one lock for the whole queue, taken by the caller where a function
 // says so.
@@ -32,7 +32,7 @@ struct sim_entry {
 void sim_queue_lock(void);
 void sim_queue_unlock(void);
 
-// True on the thread that runs entries.
+// True in what an entry runs.
 bool sim_queue_inside(void);
 
 // All below: with the lock held.
@@ -53,7 +53,8 @@ void sim_entry_enqueue(struct sim_entry *entry);
 // go of the lock meanwhile).
 void sim_entry_throttle(struct sim_entry *entry);
 
-// Lets it run, with everything that it comes after.
+// Lets it run, with everything that it comes after. Then somebody must wait, with the
+// lock still held: that is what has it run.
 void sim_entry_want(struct sim_entry *entry);
 
 // Wants it and waits until it is done, without the lock meanwhile.

@@ -2,7 +2,7 @@
 #ifndef AS_SIMCUDA_ORDER_QUEUE_H
 #define AS_SIMCUDA_ORDER_QUEUE_H
 
-// The queue: all work of all streams, run by one thread in an order that the program's
+// The queue: all work of all streams, run one at a time in an order that the program's
 // own synchronisation allows.
 //
 // Work, event records and waits are entries. An entry runs after the one before it on
@@ -18,8 +18,8 @@
 //
 // Time is virtual: an entry starts when the last of those before it ends.
 //
-// Thread-safety: every function may be called from any thread but the queue's own,
-// which gets cudaErrorNotPermitted. No lock is held while an entry runs.
+// Thread-safety: every function may be called from any thread, but not by an entry, which
+// gets cudaErrorNotPermitted. No lock is held while an entry runs.
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

@@ -6,10 +6,10 @@
 // memory, so a CPU kernel can compute on it in place.
 
 #include <utility>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
 
 #include "simcuda/simcuda.h"
 
@@ -34,7 +34,7 @@ class Aliases
     c10::IValue value(const c10::IValue &device, bool written, bool unread = false);
 
     // What the aliases cover, for the queue.
-    const std::vector<sim_access> &accesses() const
+    const c10::SmallVectorImpl<sim_access> &accesses() const
     {
         return accesses_;
     }
@@ -44,9 +44,9 @@ class Aliases
     c10::Storage storage(const at::Tensor &device);
     void note(const at::Tensor &device, bool written, bool unread);
 
-    std::vector<std::pair<const c10::TensorImpl *, at::Tensor>> tensors_;
-    std::vector<std::pair<const c10::StorageImpl *, c10::Storage>> storages_;
-    std::vector<sim_access> accesses_;
+    c10::SmallVector<std::pair<const c10::TensorImpl *, at::Tensor>, 8> tensors_;
+    c10::SmallVector<std::pair<const c10::StorageImpl *, c10::Storage>, 8> storages_;
+    c10::SmallVector<sim_access, 8> accesses_;
 };
 
 // The bytes between a strided tensor's first and last element, and whether some of them

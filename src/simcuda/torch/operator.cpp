@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -86,6 +87,12 @@ void call_run(void *arg)
     // thread would split otherwise than the program's own, and sums would differ.
     thread_local bool ready = (at::init_num_threads(), true);
     (void)ready;
+    // The thread may be the program's: its profiler and its warnings are for its own calls.
+    static c10::WarningHandler said;
+    c10::WarningUtils::WarningHandlerGuard quiet(&said);
+    std::optional<at::DisableRecordFunctionGuard> unrecorded;
+    if (at::hasCallbacks())
+        unrecorded.emplace();
     try {
         BelowAutograd below;
         if (call.captured)
@@ -288,9 +295,15 @@ static void deliver_tensor(const at::Tensor &result, const at::Tensor &computed)
                     (result.is_floating_point() && computed.is_floating_point()),
                 "it computed ", computed.scalar_type(), " where the device has ",
                 result.scalar_type());
-    const bool same = result.const_data_ptr() == computed.const_data_ptr() &&
-                      result.strides() == computed.strides();
-    if (!same)
+    const bool laid_alike = result.strides() == computed.strides();
+    if (laid_alike && result.const_data_ptr() == computed.const_data_ptr())
+        return;
+    if (laid_alike && result.scalar_type() == computed.scalar_type() &&
+        result.is_conj() == computed.is_conj() && result.is_neg() == computed.is_neg() &&
+        !has_gaps(result, extent_bytes(result)))
+        memcpy(result.mutable_data_ptr(), computed.const_data_ptr(),
+               extent_bytes(result));
+    else
         result.copy_(computed);
 }
 

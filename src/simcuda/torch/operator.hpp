@@ -6,7 +6,7 @@
 //
 // A call on CUDA tensors has two halves. The *host pass* runs on the calling thread and
 // makes the allocations of the card: as a rule PyTorch's own CUDA host code, whose
-// launches do nothing meanwhile. The *body* runs later on the queue's thread, in stream
+// launches do nothing meanwhile. The *body* runs later from the queue, in stream
 // order, and computes: as a rule PyTorch's CPU kernel on aliases of the device's bytes.
 // With ACTSWAP_SIM_COMPUTE=shapes there is no body, with auto it runs where it is cheap
 // (auto.hpp), so all modes allocate alike.

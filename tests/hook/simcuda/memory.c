@@ -203,6 +203,11 @@ static long mapped(void)
     return pages / 256;
 }
 
+static void ignore(void *unused)
+{
+    (void)unused;
+}
+
 static void nothing_is_there_before_it_is_used(void)
 {
     const long before = mapped();
@@ -218,7 +223,13 @@ static void nothing_is_there_before_it_is_used(void)
     OK(cudaFree(litmus_device()));
     EXPECT(mapped() - before > 2 * 80000, true);
     EXPECT(threads(), 1);
+
+    // Who waits runs the work; only a host function needs another thread.
     litmus_set(NULL, litmus_device(), 1);
+    OK(cudaDeviceSynchronize());
+    EXPECT(threads(), 1);
+    OK(cudaLaunchHostFunc(NULL, ignore, NULL));
+    OK(cudaDeviceSynchronize());
     EXPECT(threads(), 2);
 }
 
