@@ -160,7 +160,7 @@ uint32_t as_stack_now(void)
         if (slots[slot].key == key)
             return slots[slot].stack;
     if (kept == KEPT_MOST)
-        return 0;
+        return library->stack(NULL);
 
     struct walk walk = {.count = 0};
     look(&walk);

@@ -166,8 +166,9 @@ int actswap_need(struct actswap_page *page, void *stream, struct actswap_residen
 void actswap_used(int device, const void *address);
 
 // Keeps a call stack for the report: its frames as text, "file.py:12 function", outermost
-// first, divided by newlines. Returns the number that stands for it, or 0 when there is no
-// more room. To be asked once for each stack.
+// first, divided by newlines. Returns the number that stands for it; when there is no more
+// room, or for NULL (the caller has none), the one that stands for all further stacks. To
+// be asked once for each stack.
 uint32_t actswap_stack(const char *frames);
 
 // Ends one save's interest in the page, used or not. NULL is accepted.

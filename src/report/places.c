@@ -13,7 +13,7 @@
 #include "track/ledger.h"
 #include "track/tally.h"
 
-enum { SHOWN = 200 };
+enum { SHOWN = 200, STACKS_MOST = 256 << 10 }; // STACKS_MOST: bytes of text
 
 // The places with the most bytes, the first ones first.
 struct ranking {
@@ -71,11 +71,26 @@ static void write_wait(struct as_json *json, const struct as_tally *tally, uint3
     as_json_close(json, '}');
 }
 
+// A report is small, also where frames have long names.
+static void limit_text(struct ranking *ranking)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < ranking->count; i++) {
+        const char *frames = as_place_stack(ranking->places[i]);
+
+        bytes += frames ? strlen(frames) : 0;
+        if (bytes > STACKS_MOST)
+            ranking->count = i;
+    }
+}
+
 static void write_sites(struct as_json *json, const struct as_tally *tally)
 {
     struct ranking ranking;
 
     rank(&ranking, tally->stacks);
+    limit_text(&ranking);
     as_json_open(json, "stacks", '[');
     for (uint32_t i = 0; i < ranking.count; i++)
         write_stack(json, as_place_stack(ranking.places[i]));

@@ -43,7 +43,8 @@ void as_index_finish(struct as_index *index)
 static struct as_node *take_node(struct as_index *index)
 {
     if (!index->spare) {
-        struct as_slab_of_nodes *slab = aligned_alloc(sizeof(struct as_node), sizeof(*slab));
+        struct as_slab_of_nodes *slab =
+            aligned_alloc(sizeof(struct as_node), sizeof(*slab));
         if (!slab)
             return NULL;
 

@@ -4,7 +4,8 @@
 
 // Where in the model and in the code memory is made: blocks, by the number that the
 // framework gives them, and call stacks. Both are kept once and known by a small index,
-// 0 being none. At most AS_PLACES of each: further ones are none.
+// 0 being none. There are at most AS_PLACES of each: further ones all are
+// AS_PLACE_FURTHER, so that what they hold is told, if not which of them.
 //
 // Thread-safety: every function may be called from any thread. The running block is a
 // thread's own.
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { AS_PLACES = 8192 };
+enum { AS_PLACES = 8192, AS_PLACE_FURTHER = AS_PLACES - 1 };
 
 // The index of a block, which gets one when it is first asked for.
 uint32_t as_place_of(uint64_t number);
@@ -31,8 +32,8 @@ void as_place_enter(uint64_t number);
 void as_place_leave(void);
 
 // Keeps the frames of a stack, outermost first, each "file.py:12 function", divided by
-// newlines. Returns its index, the one that the same frames got before, or 0 when there is
-// no more room.
+// newlines. Returns its index, the one that the same frames got before. NULL: a stack that
+// the caller has no room for.
 uint32_t as_place_keep_stack(const char *frames);
 
 // As it was kept, or NULL.

@@ -13,7 +13,7 @@
 
 #include <actswap/actswap.h>
 
-enum { AS_STEPS_FIRST = 1000, AS_STEPS_LAST = 1000, AS_ROOTS = 16, AS_ROOT_BYTES = 16 };
+enum { AS_STEPS_FIRST = 500, AS_STEPS_LAST = 500, AS_ROOTS = 16, AS_ROOT_BYTES = 16 };
 
 // The bits of a loss; bytes 0: asked for, but not read.
 struct as_root {

@@ -82,7 +82,14 @@ Test(places, there_is_an_end_to_stacks_and_blocks)
         cr_assert_lt(as_place_keep_stack(frames), AS_PLACES);
         cr_assert_lt(as_place_of(1000 + i), AS_PLACES);
     }
-    cr_expect_eq(as_place_keep_stack("c.py:1 h"), 0);
+    cr_expect_eq(as_place_keep_stack("c.py:1 h"), AS_PLACE_FURTHER);
+    cr_expect_eq(as_place_keep_stack(NULL), AS_PLACE_FURTHER);
+    cr_expect_eq(as_place_of(1), AS_PLACE_FURTHER);
+    cr_expect_str_eq(as_place_stack(AS_PLACE_FURTHER), "(further call sites)");
+    as_place_name(1, "late");
+    char text[64];
+    as_place_text(AS_PLACE_FURTHER, text, sizeof(text));
+    cr_expect_str_eq(text, "further blocks");
     cr_expect_str_eq(as_place_stack(first), "a.py:1 f");
     cr_expect_null(as_place_stack(AS_PLACES));
 }

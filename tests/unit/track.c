@@ -332,8 +332,8 @@ Test(steps, of_a_long_run_the_first_and_the_last_are_kept)
         if (kept)
             cr_assert_eq(step.peak_bytes, i);
     }
-    as_steps_root(steps, 2000, 0, "late", 4);
-    cr_expect(as_steps_read(steps, 3000, &step));
+    as_steps_root(steps, 2250, 0, "late", 4);
+    cr_expect(as_steps_read(steps, 3250, &step));
     cr_expect_eq(step.roots[0].bytes, 0, "late news of a lost step goes nowhere");
     as_steps_destroy(steps);
 }
