@@ -69,7 +69,7 @@ static int print_policies(void)
 static int print_gpus(void)
 {
     for (const struct as_gpu *gpu = as_gpu_table; gpu->name; gpu++) {
-        (void)printf("%-14s %6.1f GiB   %s\n", gpu->name,
+        (void)printf("%-16s %6.1f GiB   %s\n", gpu->name,
                      (double)gpu->total_bytes / (1U << 30), gpu->label);
     }
     return 0;

@@ -9,10 +9,11 @@
 // derived from one that was; nothing here was measured by us.
 //
 //   [P] what a program printed on the card: torch's get_device_properties, deviceQuery,
-//       nvidia-smi -q (public logs). Several drivers give several sizes of memory; the
-//       commonest recent one was taken.
+//       nvidia-smi -q, PyTorch's out-of-memory message (public logs). Several drivers give
+//       several sizes of memory; the commonest recent one was taken.
 //   [S] stas00/ml-engineering, accelerator and network READMEs
 //   [L] karpathy/llm.c mfu.h, scaled by cores and clock
+//   [M] a magazine's table (Linux Format, May 2025)
 //   [F] Lightning fabric throughput.py
 //   [T] the installed PyTorch's device_info.py, or pytorch/torchtitan utils.py
 //   [C] measured host copies: NVIDIA/nvbandwidth README and issues 15, 23, 53;
@@ -31,6 +32,26 @@
 
 const struct as_gpu as_gpu_table[] = {
     {
+        .name = "rtx3060",
+        .label = "RTX 3060 12GB",
+        .product = "NVIDIA GeForce RTX 3060",
+        .total_bytes = MIB(12044), // [P] to a MiB; 11931 with a desktop
+        .major = 8,
+        .minor = 6,
+        .multiprocessors = 28, // [P]
+        .clock_mhz = 1777, // [L]
+        .memory_bus_bits = 192, // [?]
+        .memory_clock_mhz = 7501, // [?]
+        .l2_bytes = MIB(3), // [?]
+        .bandwidth_bytes_per_s = GIGA(360), // [D]
+        .fp32_flops = TERA(12.7), // [L]
+        .tf32_flops = TERA(12.7), // [L]
+        .half_flops = TERA(25.5), // [L]
+        .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
+        .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
+        .context_bytes = MIB(256), // RTX 3090's
+    },
+    {
         .name = "t4",
         .label = "T4 16GB",
         .product = "Tesla T4",
@@ -48,6 +69,46 @@ const struct as_gpu as_gpu_table[] = {
         .h2d_bytes_per_s = GIGA(6.3), // [C] in a cloud VM
         .d2h_bytes_per_s = GIGA(6.6), // [C]
         .context_bytes = 287047680, // the unnamed card's
+    },
+    {
+        .name = "rtx4070ti-super",
+        .label = "RTX 4070 Ti SUPER 16GB",
+        .product = "NVIDIA GeForce RTX 4070 Ti SUPER",
+        .total_bytes = MIB(15974), // [P] to a MiB; 15934 seen
+        .major = 8,
+        .minor = 9,
+        .multiprocessors = 66, // [P]
+        .clock_mhz = 2610, // [L]
+        .memory_bus_bits = 256, // [?]
+        .memory_clock_mhz = 10501, // [?]
+        .l2_bytes = MIB(48), // [P]
+        .bandwidth_bytes_per_s = GIGA(672), // [D]
+        .fp32_flops = TERA(44.1), // [L]
+        .tf32_flops = TERA(44.1), // [L]
+        .half_flops = TERA(88.2), // [L]
+        .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
+        .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
+        .context_bytes = MIB(426), // RTX 6000 Ada's
+    },
+    {
+        .name = "rtx4080",
+        .label = "RTX 4080 16GB",
+        .product = "NVIDIA GeForce RTX 4080",
+        .total_bytes = MIB(16049), // [P] to a MiB
+        .major = 8,
+        .minor = 9,
+        .multiprocessors = 76, // [P]
+        .clock_mhz = 2505, // [L]
+        .memory_bus_bits = 256, // [?]
+        .memory_clock_mhz = 11202, // [?]
+        .l2_bytes = MIB(64), // [?]
+        .bandwidth_bytes_per_s = GIGA(717), // [D]
+        .fp32_flops = TERA(48.8), // [L]
+        .tf32_flops = TERA(48.8), // [L]
+        .half_flops = TERA(97.5), // [L]
+        .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
+        .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
+        .context_bytes = MIB(426), // RTX 6000 Ada's
     },
     {
         .name = "v100-16gb",
@@ -129,6 +190,26 @@ const struct as_gpu as_gpu_table[] = {
         .context_bytes = MIB(426), // RTX 6000 Ada's
     },
     {
+        .name = "a5000",
+        .label = "RTX A5000 24GB",
+        .product = "NVIDIA RTX A5000",
+        .total_bytes = MIB(24138), // [P] to a MiB; 24114 seen
+        .major = 8,
+        .minor = 6,
+        .multiprocessors = 64, // [P]
+        .clock_mhz = 1695, // [L]
+        .memory_bus_bits = 384, // [?]
+        .memory_clock_mhz = 8001, // [?]
+        .l2_bytes = MIB(6), // [P]
+        .bandwidth_bytes_per_s = GIGA(768), // [D]
+        .fp32_flops = TERA(27.8), // [L]
+        .tf32_flops = TERA(27.8), // [L]
+        .half_flops = TERA(55.5), // [L]
+        .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
+        .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
+        .context_bytes = MIB(256), // RTX 3090's
+    },
+    {
         .name = "rtx3090",
         .label = "RTX 3090 24GB",
         .product = "NVIDIA GeForce RTX 3090",
@@ -147,6 +228,26 @@ const struct as_gpu as_gpu_table[] = {
         .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
         .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
         .context_bytes = MIB(256),
+    },
+    {
+        .name = "rtx5090",
+        .label = "RTX 5090 32GB",
+        .product = "NVIDIA GeForce RTX 5090",
+        .total_bytes = MIB(32123), // [P] 31.37 GiB
+        .major = 12,
+        .minor = 0,
+        .multiprocessors = 170, // [M]
+        .clock_mhz = 2407, // [M]
+        .memory_bus_bits = 512, // [M]
+        .memory_clock_mhz = 14001, // [D]
+        .l2_bytes = MIB(96), // [M]
+        .bandwidth_bytes_per_s = GIGA(1792), // [M]
+        .fp32_flops = TERA(104.8), // [D] multiprocessors x 256 x clock
+        .tf32_flops = TERA(104.8), // as on the RTX 4090
+        .half_flops = TERA(209.5), // likewise
+        .h2d_bytes_per_s = GIGA(55.43), // H200's, PCIe 5
+        .d2h_bytes_per_s = GIGA(55.06), // H200's, PCIe 5
+        .context_bytes = MIB(426), // RTX 6000 Ada's
     },
     {
         .name = "v100-32gb",
@@ -208,6 +309,46 @@ const struct as_gpu as_gpu_table[] = {
         .context_bytes = MIB(426), // RTX 6000 Ada's
     },
     {
+        .name = "a40",
+        .label = "A40 48GB",
+        .product = "NVIDIA A40",
+        .total_bytes = MIB(45416), // [P] to a MiB
+        .major = 8,
+        .minor = 6,
+        .multiprocessors = 84, // [P]
+        .clock_mhz = 1740, // [?]
+        .memory_bus_bits = 384, // [?]
+        .memory_clock_mhz = 7251, // [?]
+        .l2_bytes = MIB(6), // [?]
+        .bandwidth_bytes_per_s = GIGA(696), // [D]
+        .fp32_flops = TERA(37.4), // [D] multiprocessors x 256 x clock
+        .tf32_flops = TERA(74.8), // [D] half of the next
+        .half_flops = TERA(149.7), // [D] the A6000's by clock
+        .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
+        .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
+        .context_bytes = MIB(256), // RTX 3090's
+    },
+    {
+        .name = "rtx6000ada",
+        .label = "RTX 6000 Ada 48GB",
+        .product = "NVIDIA RTX 6000 Ada Generation",
+        .total_bytes = MIB(48622), // [P] to a MiB
+        .major = 8,
+        .minor = 9,
+        .multiprocessors = 142, // [P]
+        .clock_mhz = 2505, // [L]
+        .memory_bus_bits = 384, // [?]
+        .memory_clock_mhz = 10001, // [?]
+        .l2_bytes = MIB(96), // [?]
+        .bandwidth_bytes_per_s = GIGA(960), // [D]
+        .fp32_flops = TERA(91.1), // [L]
+        .tf32_flops = TERA(91.1), // [L]
+        .half_flops = TERA(182.2), // [L]
+        .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
+        .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
+        .context_bytes = MIB(426),
+    },
+    {
         .name = "a6000",
         .label = "RTX A6000 48GB",
         .product = "NVIDIA RTX A6000",
@@ -226,6 +367,26 @@ const struct as_gpu as_gpu_table[] = {
         .h2d_bytes_per_s = GIGA(25.9), // [C] PCIe 4 reference
         .d2h_bytes_per_s = GIGA(25.9), // as h2d: not found
         .context_bytes = MIB(256), // RTX 3090's
+    },
+    {
+        .name = "h100-pcie",
+        .label = "H100 PCIe 80GB",
+        .product = "NVIDIA H100 PCIe",
+        .total_bytes = MIB(81008), // [P] to a MiB
+        .major = 9,
+        .minor = 0,
+        .multiprocessors = 114, // [P]
+        .clock_mhz = 1755, // [P]
+        .memory_bus_bits = 5120, // [P]
+        .memory_clock_mhz = 1593, // [P]
+        .l2_bytes = MIB(50), // [P]
+        .bandwidth_bytes_per_s = GIGA(2039), // [D]
+        .fp32_flops = TERA(51.2), // [S]
+        .tf32_flops = TERA(378), // [S] [L]
+        .half_flops = TERA(756), // [S] [L]
+        .h2d_bytes_per_s = GIGA(55.43), // [C] H200, PCIe 5
+        .d2h_bytes_per_s = GIGA(55.06), // [C] H200, PCIe 5
+        .context_bytes = MIB(481), // A100's
     },
     {
         .name = "h100-80gb",

@@ -7,9 +7,11 @@
 Test(gpu, every_card_of_the_list_is_there)
 {
     static const char *const names[] = {
-        "t4",        "v100-16gb", "v100-32gb", "a10g",  "l4",
-        "l40s",      "rtx3090",   "rtx4090",   "a6000", "a100-40gb",
-        "a100-80gb", "h100-80gb", "h200",      "b200",  "gh200",
+        "t4",        "v100-16gb", "v100-32gb",  "a10g",  "l4",
+        "l40s",      "rtx3090",   "rtx4090",    "a6000", "a100-40gb",
+        "a100-80gb", "h100-80gb", "h200",       "b200",  "gh200",
+        "rtx3060",   "rtx4080",   "rtx5090",    "a5000", "rtx4070ti-super",
+        "a40",       "h100-pcie", "rtx6000ada",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
