@@ -128,7 +128,7 @@ SOURCES = {
             "2.9.0+cu126",
             "a100-40gb",
             version=("kept workspaces", "cuBLASLt's own"),
-            reasons=("asked for",),
+            reasons=("asked for", "another history"),
         ),
         Source(
             "resnet",
@@ -140,7 +140,7 @@ SOURCES = {
             "2.9.0+cu126",
             "t4",
             version=("kept workspaces", "cuBLASLt's own"),
-            reasons=("Winograd",),
+            reasons=("Winograd", "128 MiB backward"),
         ),
         Source(
             "offload",
@@ -151,8 +151,8 @@ SOURCES = {
             "src/activation_ckpt_offload/__main__.py",
             "2.8.0 (lock file)",
             "t4",
-            version=("kept workspaces", "cuBLASLt's own"),
-            reasons=("asked for",),
+            version=("RMSNorm in steps", "kept workspaces"),
+            reasons=("asked for", "another history"),
             arguments=tuple(
                 "--device cuda --total_tokens 12000 --num_layers 12 --hidden_dim 1024 "
                 "--head_dim 64 --ff_dim 4096 --batch_size 48 --steps 3".split()
@@ -167,7 +167,7 @@ SOURCES = {
             "1b1e94c5b",
             "benchmarks/benchmark_low_bit_adam.py",
             "2.4",
-            "rtx4090",
+            "rtx4070ti-super",
             version=("kept workspaces",),
             setting=("random images",),
             arguments=(
@@ -284,20 +284,19 @@ further thing at a time. Nothing is fitted: a switch is either PyTorch's own env
 variable or a patch outside of the source's text, and all are described below. Where a
 figure is rounded, an error within the rounding is "0, all digits".
 
-The lines were printed by several runs of the script. Missing is A26 (S22): its sequence
-lengths are read back from the card, so it needs values beside shapes, which simcuda does
-not mix yet; the table has the row.
-
 Fill a folder for it with the sources' text: `FOLDER/<key>/<path>` as in
 `scripts/accuracy_rows.py`, from the repository and commit that is named with each."""
 
 TAIL = """
 ## What is not known
 
-- cuDNN's workspaces: which algorithm it takes, and so how much, is not public. simcuda
-  allocates none. S21 shows the effect: it is the difference that is left there.
+- cuDNN's workspaces: which algorithm it takes, and so how much, is not public, and no
+  formula that was tried (Winograd's transforms; the operands once more in channels-last
+  order) gives the four figures of S21. simcuda allocates none. Where a peak lies in a
+  convolution, that is what is missing: 3 to 7 % of S21's, nothing where it lies
+  elsewhere.
 - What the allocator does not split off a block (up to 1 MiB each) depends on every
   earlier allocation, and so on every difference between two versions of PyTorch. The
-  line "and asked for" shows how much of a peak it is.
+  line "and asked for" shows how much of a peak it is, "and another history" how it moves.
 - Where a card's figure was printed in MB, more digits are not to be had.
 """
