@@ -113,3 +113,16 @@ def test_examples_allocate_alike_in_values_and_shapes(
 
     assert len(values) > 500
     assert values == shapes
+
+
+@pytest.mark.parametrize("way", ["late", "shapes"])
+def test_what_holds_memory_is_what_the_script_has(
+    passes: Dict[str, Path], way: str
+) -> None:
+    """Parameters, gradients and optimizer state at each step, by their own storages."""
+    for name in SAME + OWN:
+        steps = json.loads((passes[way] / f"{name}.sums").read_text())
+        assert len(steps) >= STEPS
+        for ours, theirs in steps:
+            found = {category: ours[category] for category in theirs}
+            assert (name, found) == (name, theirs)

@@ -36,8 +36,20 @@ def block_bytes(tensors):
             pending += [tensor._indices(), tensor._values()]
         elif tensor.is_cuda:
             storage = tensor.untyped_storage()
-            storages[storage.data_ptr()] = storage.nbytes()
-    return sum((n + 511) // 512 * 512 for n in storages.values())
+            storages[storage.data_ptr()] = (storage.nbytes() + 511) // 512 * 512
+    return sum(storages.values()) + unsplit(storages)
+
+
+def unsplit(storages):
+    """What of large blocks the allocator did not split off: less than 1 MiB each."""
+    if max(storages.values(), default=0) < 1 << 20:
+        return 0
+    blocks = [b for s in torch.cuda.memory_snapshot() for b in s["blocks"]]
+    sizes = {b["address"]: b["size"] for b in blocks}
+    rest = {a: sizes[a] - n for a, n in storages.items() if n and sizes[a] != n}
+    assert all(0 < n < 1 << 20 for n in rest.values())
+    assert all(sizes[a] > 1 << 20 for a in rest)
+    return sum(rest.values())
 
 
 def gradients(model):

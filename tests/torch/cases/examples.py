@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the examples one after the other: examples.py FOLDER DEVICE [--trace] NAME...
 
-Each saves NAME.pt, with --trace also NAME.trace: [action, bytes] in order.
+Each saves NAME.pt, with --trace also NAME.trace: [action, bytes] in order, and on the
+device NAME.sums: for each optimizer step, what the library says of memory beside what the
+modules' and the optimizer's own storages sum up to.
 """
 
 import gc
@@ -11,6 +13,9 @@ import sys
 from pathlib import Path
 
 import torch
+from categories import block_bytes, ours, state
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SMALL = ("--layers=3", "--hidden=64", "--vocab=256", "--batch=2", "--sequence=48")
@@ -37,8 +42,27 @@ RUNS = {
 }
 
 
+def sums(optimizer):
+    """Of whatever model there is: the script that made it is not ours."""
+    objects = gc.get_objects()
+    modules = [o for o in objects if isinstance(o, nn.Module)]
+    kept = [t for m in modules for t in m.parameters(recurse=False)]
+    kept += [t for m in modules for t in m.buffers(recurse=False)]
+    # Also of what a model marks, such as the input of adapted layers.
+    leaves = [o for o in objects if isinstance(o, torch.Tensor) and o.is_leaf]
+    return ours(), {
+        "parameter": block_bytes(kept),
+        "gradient": block_bytes(t.grad for t in leaves if t.grad is not None),
+        "optimizer_state": block_bytes(state(optimizer)),
+        "unknown": 0,
+    }
+
+
 def main(folder, device, *names):
     traced = "--trace" in names
+    told = []
+    if device == "cuda":
+        register_optimizer_step_post_hook(lambda own, *_: told.append(sums(own)))
     for name in (n for n in names if n != "--trace"):
         if traced:
             torch.cuda.memory._record_memory_history(
@@ -48,6 +72,8 @@ def main(folder, device, *names):
         path = f"{folder}/{name}"
         sys.argv = [script, *arguments, f"--device={device}", f"--save={path}.pt"]
         runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+        Path(f"{path}.sums").write_text(json.dumps(told))
+        told.clear()
         if traced:
             (trace,) = torch.cuda.memory._snapshot()["device_traces"]
             found = [(entry["action"], entry["size"]) for entry in trace]
