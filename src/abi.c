@@ -258,6 +258,7 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
         return -ENODEV;
     if ((unsigned)moment >= sizeof(phases) / sizeof(*phases))
         return -EINVAL;
+    atomic_fetch_or(&engine->moments, 1U << moment);
     if (moment != ACTSWAP_AGAIN && moment != ACTSWAP_AGAIN_END)
         as_place_set(0);
     as_plan_mark(engine->plan, moment);

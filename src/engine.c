@@ -223,6 +223,7 @@ static struct as_facts gather(struct as_engine *engine,
         .source = source_of(engine),
         .outside = {atomic_load(&engine->context_bytes), atomic_load(&engine->comm_bytes),
                     atomic_load(&engine->other_bytes)},
+        .moments = atomic_load(&engine->moments),
         .oom = engine->had_oom ? &engine->last_oom : NULL,
         .complete = complete,
         .ended = oom        ? "oom"

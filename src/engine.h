@@ -47,6 +47,7 @@ struct as_engine {
     const char *_Atomic framework;
     _Atomic uint64_t after_forward_bytes;
     _Atomic uint64_t expected_bytes[ACTSWAP_CATEGORIES]; // 0: not known
+    _Atomic unsigned moments; // as in struct as_facts
     _Atomic uint64_t context_bytes, comm_bytes, other_bytes; // as in struct as_outside
 
     pthread_mutex_t step_lock; // the figures at the last step's end

@@ -120,15 +120,21 @@ static int read_offload_options(struct as_settings *settings, const char *option
     return 0;
 }
 
+static const char *const policies[] = {
+    [AS_POLICY_OFF] = "off",
+    [AS_POLICY_OFFLOAD] = "offload",
+    [AS_POLICY_RECOMPUTE] = "recompute",
+    NULL,
+};
+
+const char *as_policy_name(enum as_policy policy)
+{
+    return policies[policy];
+}
+
 static int read_policy(struct as_settings *settings, const char *value,
                        const struct complaint *complaint)
 {
-    static const char *const names[] = {
-        [AS_POLICY_OFF] = "off",
-        [AS_POLICY_OFFLOAD] = "offload",
-        [AS_POLICY_RECOMPUTE] = "recompute",
-        NULL,
-    };
     char name[64];
     const char *options = strchr(value, ':');
     const size_t length = options ? (size_t)(options - value) : strlen(value);
@@ -136,7 +142,7 @@ static int read_policy(struct as_settings *settings, const char *value,
     snprintf(name, sizeof(name), "%.*s", (int)length, value);
     if (strcmp(name, "hybrid") == 0)
         return complain(complaint, "is not there yet (off, offload, recompute)");
-    const int policy = read_choice(name, "a policy", names, complaint);
+    const int policy = read_choice(name, "a policy", policies, complaint);
     if (policy < 0)
         return policy;
     settings->policy = (enum as_policy)policy;

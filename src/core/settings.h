@@ -11,6 +11,9 @@
 
 enum as_policy { AS_POLICY_OFF, AS_POLICY_OFFLOAD, AS_POLICY_RECOMPUTE };
 
+// As users write it.
+const char *as_policy_name(enum as_policy policy);
+
 struct as_settings {
     enum as_policy policy;
     uint64_t offload_min_bytes; // offload:min=

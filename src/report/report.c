@@ -17,6 +17,7 @@
 #include "core/path.h"
 #include "core/settings.h"
 #include "pager/pager.h"
+#include "report/fit.h"
 #include "report/json.h"
 #include "report/memory.h"
 #include "report/oom.h"
@@ -25,17 +26,6 @@
 #include "track/steps.h"
 
 enum { MADE_MAX = 100 };
-
-static const char *policy_name(enum as_policy policy)
-{
-    static const char *const names[] = {
-        [AS_POLICY_OFF] = "off",
-        [AS_POLICY_OFFLOAD] = "offload",
-        [AS_POLICY_RECOMPUTE] = "recompute",
-    };
-
-    return names[policy];
-}
 
 // The program and its arguments, as the kernel has them; what is beyond 16 KiB is left
 // out.
@@ -61,7 +51,7 @@ static void write_command(struct as_json *json)
 static void write_settings(struct as_json *json, const struct as_settings *settings)
 {
     as_json_open(json, "settings", '{');
-    as_json_text(json, "policy", policy_name(settings->policy));
+    as_json_text(json, "policy", as_policy_name(settings->policy));
     if (settings->policy == AS_POLICY_OFFLOAD) {
         as_json_number(json, "offload_min_bytes", settings->offload_min_bytes);
         as_json_number(json, "offload_keep_last", settings->offload_keep_last);
@@ -201,13 +191,25 @@ static void write_column(struct as_json *json, struct as_steps *steps, uint64_t 
     as_json_close(json, ']');
 }
 
-static void write_steps(struct as_json *json, struct as_steps *steps)
+// Who says where a step ends.
+static const char *detected_by(const struct as_facts *facts)
 {
+    if (!as_steps_count(facts->steps))
+        return NULL;
+    if (facts->moments & 1U << ACTSWAP_OPTIMIZER)
+        return "optimizer";
+    return facts->moments & 1U << ACTSWAP_BACKWARD ? "period" : "user";
+}
+
+static void write_steps(struct as_json *json, const struct as_facts *facts)
+{
+    struct as_steps *steps = facts->steps;
     const uint64_t count = as_steps_count(steps);
     struct as_step step;
 
     as_json_open(json, "steps", '{');
     as_json_number(json, "count", count);
+    as_json_text(json, "detected_by", detected_by(facts));
     // Between the first and the last ones of a long run some are not kept.
     const uint64_t gap_end = count >= AS_STEPS_LAST ? count - AS_STEPS_LAST + 1 : 0;
     const uint64_t omitted = gap_end > AS_STEPS_FIRST ? gap_end - AS_STEPS_FIRST : 0;
@@ -300,13 +302,14 @@ static int write_all(int fd, const struct as_facts *facts)
     as_json_text(&json, "ended", facts->ended);
     write_run(&json, facts);
     write_device(&json, facts);
-    write_steps(&json, facts->steps);
+    write_steps(&json, facts);
     as_report_peak(&json, facts);
     as_report_timeline(&json, facts);
     as_report_places(&json, facts);
     if (facts->oom)
         as_oom_write(&json, facts->oom);
     write_moves(&json, facts);
+    as_fit_write(&json, facts);
     write_kept(&json, facts->pager);
     write_notes(&json, facts->notes);
     as_report_advices(&json, facts);

@@ -55,6 +55,7 @@ struct as_facts {
     struct as_missed missed; // what it did not compute
     enum as_source source;
     struct as_outside outside;
+    unsigned moments; // 1 << enum actswap_moment: those that were ever marked
 
     const struct as_oom *oom; // the last out of memory, or NULL
 

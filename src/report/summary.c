@@ -9,6 +9,7 @@
 #include "core/settings.h"
 #include "core/text.h"
 #include "pager/pager.h"
+#include "report/fit.h"
 #include "report/memory.h"
 #include "report/report.h"
 #include "track/ledger.h"
@@ -225,6 +226,32 @@ static void add_kept(struct page *page, const struct as_pager_totals *pager)
     }
 }
 
+// The smallest card that has room, and the largest that has not.
+static void add_fits(struct page *page, const struct as_facts *facts)
+{
+    const uint64_t needed = as_fit_needed_bytes(facts);
+    const struct as_gpu *gpu = as_gpu_table, *lacking = NULL;
+
+    for (; gpu->name && needed > as_fit_usable_bytes(gpu); gpu++)
+        lacking = gpu;
+    if (!needed)
+        return;
+    add(page, "  fits             ");
+    if (gpu->name) {
+        const enum as_policy policy = facts->settings->policy;
+        add(page, "%s %s, ", gpu->label,
+            policy == AS_POLICY_OFF ? "as it is" : as_policy_name(policy));
+        add_amount(page, as_fit_usable_bytes(gpu) - needed);
+        add(page, " to spare");
+    }
+    if (lacking) {
+        add(page, "%s%s is ", gpu->name ? "; " : "", lacking->label);
+        add_amount(page, needed - as_fit_usable_bytes(lacking));
+        add(page, " short");
+    }
+    add(page, "\n");
+}
+
 static void add_notes(struct page *page, struct as_notes *notes, const char *label)
 {
     struct as_note note;
@@ -252,6 +279,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     if (facts->settings->policy == AS_POLICY_OFFLOAD)
         add_kept(&page, facts->pager);
     add_losses(&page, facts);
+    add_fits(&page, facts);
     add_missed(&page, &facts->missed);
     add_notes(&page, facts->notes, "left alone");
     add_notes(&page, facts->warnings, "warnings");

@@ -94,6 +94,26 @@ def test_top_limits_the_sites_and_says_what_is_left(actswap: Command) -> None:
     assert "... 17 more: add --top 20" in result.stdout
 
 
+def test_fits_names_the_smallest_card_and_what_the_next_one_lacks(
+    actswap: Command,
+) -> None:
+    cards = [("T4 16GB", 15, "no"), ("L4 24GB", 21, "no"), ("L40S 48GB", 44, "as_is")]
+    verdict = [
+        {"gpu": gpu, "usable_bytes": usable * GIB, "fits": fits, "basis": "simulated",
+         "peak_bytes": 24 * GIB, "short_bytes": max(24 - usable, 0) * GIB}
+        for gpu, usable, fits in cards + [("H100 80GB", 76, "as_is")]
+    ]  # fmt: skip
+    write(actswap.folder, "some/rank0.json", reports.full(verdict=verdict))
+    write(actswap.folder, "none/rank0.json", reports.full(verdict=verdict[:2]))
+
+    assert lines(actswap("report", "some").stdout)["fits"] == (
+        "L40S 48GB as it is, 20.0 GiB to spare; L4 24GB is 3.0 GiB short (simulated)"
+    )
+    assert lines(actswap("report", "none").stdout)["fits"] == (
+        "L4 24GB is 3.0 GiB short (simulated)"
+    )
+
+
 def test_what_a_report_lacks_is_said(actswap: Command) -> None:
     write(actswap.folder, "a/rank0.json", reports.small())
 

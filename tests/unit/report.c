@@ -10,9 +10,11 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
+#include "core/gpu.h"
 #include "core/settings.h"
 #include "pager/pager.h"
 #include "report/json.h"
+#include "report/oom.h"
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/steps.h"
@@ -195,6 +197,50 @@ Test(report, tells_the_peak_by_category)
     cr_expect_eq(number(root, "peak.by_category.1.bytes"), 1024);
     cr_expect_str_eq(text(root, "peak.by_category.1.category"), "parameter");
     cr_expect_str_eq(text(root, "peak.by_category.1.source"), "adapter");
+}
+
+Test(report, says_on_which_cards_there_is_room)
+{
+    const uint64_t gib = UINT64_C(1) << 30;
+
+    settings.policy = AS_POLICY_OFF;
+    as_ledger_add(facts.ledger, 0, (void *)0x1000, 30 * gib, AS_LEDGER_ALL_LIVE, NULL);
+    facts.outside.comm_bytes = gib;
+    facts.outside.other_bytes = gib / 2;
+    as_steps_end(facts.steps, &(struct as_step){0});
+    cr_expect_eq(json_array_size(at(written(), "verdict")), 0, "one step is too few");
+    json_decref(parsed);
+
+    as_steps_end(facts.steps, &(struct as_step){0});
+    json_t *row, *rows = at(written(), "verdict");
+    size_t n;
+    json_array_foreach(rows, n, row)
+    {
+        const uint64_t total = as_gpu_table[n].total_bytes;
+        const uint64_t margin = total / 100 * 3 > gib ? total / 100 * 3 : gib;
+        const uint64_t usable = total - as_gpu_table[n].context_bytes - margin;
+        const uint64_t needed = 31 * gib + gib / 2;
+
+        cr_expect_str_eq(text(row, "gpu"), as_gpu_table[n].label);
+        cr_expect_eq(number(row, "usable_bytes"), usable);
+        cr_expect_eq(number(row, "peak_bytes"), needed);
+        cr_expect_str_eq(text(row, "fits"), needed <= usable ? "as_is" : "no");
+        cr_expect_eq(number(row, "short_bytes"), needed <= usable ? 0 : needed - usable);
+        cr_expect_str_eq(text(row, "basis"), "simulated");
+    }
+    cr_expect_null(as_gpu_table[n].name, "a row for each card");
+    cr_expect_str_eq(text(parsed, "steps.detected_by"), "user");
+}
+
+Test(report, a_run_that_had_no_room_fits_nowhere)
+{
+    const struct as_oom oom = {.asked_bytes = 512};
+
+    facts.oom = &oom;
+    as_ledger_add(facts.ledger, 0, (void *)0x1000, 512, AS_LEDGER_ALL_LIVE, NULL);
+    for (int i = 0; i < 3; i++)
+        as_steps_end(facts.steps, &(struct as_step){0});
+    cr_expect_eq(json_array_size(at(written(), "verdict")), 0);
 }
 
 Test(report, tells_what_was_moved_kept_and_noted)

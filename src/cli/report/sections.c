@@ -162,19 +162,17 @@ static void put_moved_card(const struct as_page *page)
 
 static void put_fits_card(const struct as_page *page)
 {
-    json_t *const verdict = as_field(page->report, "verdict");
-    size_t n;
     json_t *item;
-    json_array_foreach(verdict, n, item)
+    size_t n;
+    json_array_foreach(as_field(page->report, "verdict"), n, item)
     {
         const char *const fits = as_field_text(item, "fits");
         const char *const gpu = as_field_text(item, "gpu");
-        as_words more;
+        as_words all;
         if (!fits || !gpu || !strcmp(fits, "no"))
             continue;
-        (void)snprintf(more, sizeof(more), "%s",
-                       !strcmp(fits, "as_is") ? "as it is" : fits);
-        put_card(page, "smallest card that fits", gpu, more);
+        const char *const rest = as_words_fits(page->report, all) + strlen(gpu);
+        put_card(page, "smallest card that fits", gpu, rest + strspn(rest, " "));
         return;
     }
     const struct as_rank *const rank = page->rank;

@@ -248,26 +248,9 @@ static void print_list(const struct page *page, const char *field, const char *l
 
 static void print_verdict(const struct page *page)
 {
-    size_t n;
-    json_t *item;
-    json_array_foreach(as_field(page->report, "verdict"), n, item)
-    {
-        const char *const gpu = as_field_text(item, "gpu");
-        const char *const fits = as_field_text(item, "fits");
-        const char *const basis = as_field_text(item, "basis");
-        const uint64_t lacking = as_field_number(item, "short_bytes");
-        as_words amount, words;
-        if (!gpu || !fits)
-            continue;
-        if (!strcmp(fits, "no"))
-            (void)snprintf(words, sizeof(words), "%s no, %.60s short (%s)", gpu,
-                           as_words_bytes(lacking, amount), basis ? basis : "");
-        else
-            (void)snprintf(words, sizeof(words), "%s %s (%s)", gpu,
-                           !strcmp(fits, "as_is") ? "as it is" : fits,
-                           basis ? basis : "");
-        line(page, n ? "" : "fits", words);
-    }
+    as_words words;
+
+    line(page, "fits", as_words_fits(page->report, words));
 }
 
 static void print_oom(const struct page *page)

@@ -261,6 +261,40 @@ const char *as_words_idle(json_t *report, as_words text)
     return text;
 }
 
+const char *as_words_fits(json_t *report, as_words text)
+{
+    json_t *item, *room = NULL, *lacking = NULL;
+    as_words amount;
+    size_t n;
+    *text = '\0';
+    json_array_foreach(as_field(report, "verdict"), n, item) // the smallest card first
+    {
+        const char *const fits = as_field_text(item, "fits");
+        if (!fits || !as_field_text(item, "gpu"))
+            continue;
+        if (strcmp(fits, "no"))
+            room = room ? room : item;
+        else
+            lacking = item;
+    }
+    if (room) {
+        const char *const fits = as_field_text(room, "fits");
+        add(text, "%s %s", as_field_text(room, "gpu"),
+            strcmp(fits, "as_is") ? fits : "as it is");
+        const uint64_t usable = as_field_number(room, "usable_bytes");
+        const uint64_t peak = as_field_number(room, "peak_bytes");
+        if (usable != AS_NOT_KNOWN && peak != AS_NOT_KNOWN && usable >= peak)
+            add(text, ", %s to spare", as_words_bytes(usable - peak, amount));
+    }
+    if (lacking)
+        add(text, "%s%s is %s short", room ? "; " : "", as_field_text(lacking, "gpu"),
+            as_words_bytes(as_field_number(lacking, "short_bytes"), amount));
+    const char *const basis = as_field_text(room ? room : lacking, "basis");
+    if (basis && *text)
+        add(text, " (%s)", basis);
+    return text;
+}
+
 const char *as_words_lacking(json_t *report, as_words text)
 {
     static const struct {

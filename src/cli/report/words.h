@@ -48,6 +48,10 @@ const char *as_words_advice(json_t *report, as_words text);
 // simulation are in its own time, which no round trip of a card can be held against.
 const char *as_words_idle(json_t *report, as_words text);
 
+// "L40S 48GB as it is, 3.4 GiB to spare; RTX 4090 24GB is 12.0 GiB short (simulated)": the
+// smallest card that the run has room on, and the largest that it has not.
+const char *as_words_fits(json_t *report, as_words text);
+
 // What cannot be shown because the report does not have it: "memory over time, sites".
 const char *as_words_lacking(json_t *report, as_words text);
 
