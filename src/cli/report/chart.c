@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { COLUMNS = 440, CURVE_WIDTH = 160, CURVE_HEIGHT = 28, STEP_LABELS = 14 };
-enum { NAME_LETTER = 7, NAME_HEIGHT = 16 };
+enum { NAME_LETTER = 7, NAME_HEIGHT = 16, STEP_FIRST_WIDTH = 48, STEP_WIDTH = 24 };
 
 static const struct as_frame wide = {
     .width = 960,
@@ -142,6 +142,7 @@ static void draw_steps(const struct areas *areas, FILE *out)
     const size_t changes = count_changes(timeline, false);
     const size_t each = changes / STEP_LABELS + 1;
     size_t seen = 0, row = 0;
+    double room = 0; // where the last name ends
     as_html(out, "<g class=\"steps\">");
     do {
         const double x = x_of(areas, row);
@@ -149,6 +150,9 @@ static void draw_steps(const struct areas *areas, FILE *out)
             continue;
         as_html(out, "<path class=\"step\" d=\"M%.1f %.1fV%.1f\"/>", x,
                 areas->frame.top - 10, areas->frame.bottom);
+        if (x < room)
+            continue;
+        room = x + (seen == 1 ? STEP_FIRST_WIDTH : STEP_WIDTH);
         as_html(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">%s%" PRIu64 "</text>",
                 x + 3, areas->frame.top - 20, seen == 1 ? "step " : "",
                 timeline->step[row] + 1);
