@@ -95,7 +95,8 @@ static struct as_leaf *insert_leaf(struct as_index *index, uint32_t at)
 
     const uint32_t behind = index->count - at;
     memmove(&index->firsts[at + 1], &index->firsts[at], behind * sizeof(*index->firsts));
-    memmove(&index->leaves[at + 1], &index->leaves[at], behind * sizeof(leaf));
+    memmove(&index->leaves[at + 1], &index->leaves[at],
+            behind * sizeof(struct as_leaf *));
     leaf->count = 0;
     index->leaves[at] = leaf;
     index->count++;

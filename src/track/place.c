@@ -6,7 +6,6 @@
 #include <uthash.h>
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,10 +144,10 @@ uint32_t as_place_keep_stack(const char *frames)
     pthread_mutex_lock(&lock);
     HASH_FIND(hh, stacks_by_frames, copy, length, stack);
     place = stack ? (uint32_t)(stack - stacks) : add_stack(copy, length);
-    const bool taken = stacks[place].frames == copy;
+    if (!stack && place != AS_PLACE_FURTHER)
+        copy = NULL;
     pthread_mutex_unlock(&lock);
-    if (!taken)
-        free(copy);
+    free(copy);
     return place;
 }
 

@@ -272,7 +272,7 @@ const char *as_words_fits(json_t *report, as_words text)
         const char *const fits = as_field_text(item, "fits");
         if (!fits || !as_field_text(item, "gpu"))
             continue;
-        if (strcmp(fits, "no"))
+        if (strcmp(fits, "no") != 0)
             room = room ? room : item;
         else
             lacking = item;
@@ -280,7 +280,7 @@ const char *as_words_fits(json_t *report, as_words text)
     if (room) {
         const char *const fits = as_field_text(room, "fits");
         add(text, "%s %s", as_field_text(room, "gpu"),
-            strcmp(fits, "as_is") ? fits : "as it is");
+            strcmp(fits, "as_is") == 0 ? "as it is" : fits);
         const uint64_t usable = as_field_number(room, "usable_bytes");
         const uint64_t peak = as_field_number(room, "peak_bytes");
         if (usable != AS_NOT_KNOWN && peak != AS_NOT_KNOWN && usable >= peak)
