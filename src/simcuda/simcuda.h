@@ -63,10 +63,13 @@ bool sim_captures(void *stream);
 // Between enter and leave, this thread runs the framework's own CUDA host code for its
 // allocations only: kernel launches, device memsets and copies into device memory do
 // nothing, and a copy from device to host is an error that names `op` (its host code
-// needs a value; such an operator must have a body of its own). Calls nest.
+// needs a value; such an operator must have a body of its own), unless `readable` says of
+// its source that it was computed before. Calls nest.
 void sim_host_pass_enter(const char *op);
 void sim_host_pass_leave(void);
 bool sim_in_host_pass(void);
+const char *sim_host_pass_name(void);
+void sim_host_pass_readable(bool (*readable)(const void *address));
 
 // A kernel launch outside a host pass is an error under SIM_VALUES: no body computed it.
 // Between these two, launches are known to be harmless and pass.

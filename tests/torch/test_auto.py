@@ -42,6 +42,7 @@ def test_a_number_that_is_not_computed_reads_as_one() -> None:
         "isnan": [False] * 3,
         "isfinite": [True] * 2,
         "validated": True,
+        "confusion": True,
         "best so far": True,
         "sampled": True,
     }
@@ -60,6 +61,7 @@ def test_sizes_and_decisions_are_refused_by_name() -> None:
         "count": ("aten::_local_scalar_dense", DECISION),
         "decision": ("aten::_local_scalar_dense", DECISION),
         "count on the host": ("aten::copy_", DECISION),
+        "inside an operator": ("aten::_grouped_mm", DECISION),
     }
 
     assert set(found) == set(expected)

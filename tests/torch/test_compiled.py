@@ -53,6 +53,13 @@ def test_flex_attention_is_attention(values: Any) -> None:
     assert all(difference < 1e-5 for difference in result["flex"])
 
 
+def test_what_inductor_compiles_can_be_captured(values: Any) -> None:
+    result, _, _ = values
+
+    assert result["flex_in_a_graph"] == [True] * 3
+    assert "during CUDA graph capture" in result["copied_into_a_graph"]
+
+
 def test_a_triton_kernel_computes_in_stream_order(values: Any) -> None:
     result, _, _ = values
 

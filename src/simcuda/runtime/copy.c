@@ -111,13 +111,13 @@ static bool locate(const struct copy *copy, enum cudaMemcpyKind kind, struct sid
 }
 
 // What the framework's host code copies between operators' bodies.
-static bool skipped(const struct sides *sides)
+static bool skipped(const struct copy *copy, const struct sides *sides)
 {
     if (!sim_in_host_pass())
         return false;
     if (sides->to.place == SIM_DEVICE)
         return true;
-    if (sides->from.place == SIM_DEVICE)
+    if (sides->from.place == SIM_DEVICE && !sim_host_pass_reads(copy->from))
         sim_fail("operator %s: its host code reads a value from the device; it needs a "
                  "body of its own",
                  sim_host_pass_name());
@@ -273,7 +273,7 @@ static cudaError_t copy_bytes(const struct copy *what, enum cudaMemcpyKind kind,
     if (!what->to || !what->from || !locate(what, kind, &sides))
         return cudaErrorInvalidValue;
     sim_device_activate();
-    if (skipped(&sides))
+    if (skipped(what, &sides))
         return cudaSuccess;
 
     struct copy *copy = malloc(sizeof(*copy));

@@ -29,6 +29,7 @@ static struct {
     size_t count, capacity; // a power of two
 } kernels = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static bool (*pass_readable)(const void *address);
 static __thread unsigned pass_depth;
 static __thread const char *pass_name;
 static __thread unsigned allow_depth;
@@ -48,6 +49,16 @@ void sim_host_pass_leave(void)
 bool sim_in_host_pass(void)
 {
     return pass_depth > 0;
+}
+
+void sim_host_pass_readable(bool (*readable)(const void *address))
+{
+    pass_readable = readable;
+}
+
+bool sim_host_pass_reads(const void *address)
+{
+    return pass_readable && pass_readable(address);
 }
 
 const char *sim_host_pass_name(void)

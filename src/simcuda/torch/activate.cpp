@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include "foreign.hpp"
+#include "host.hpp"
 #include "table.hpp"
 
 namespace
@@ -25,6 +26,7 @@ extern "C" {
 
 __attribute__((visibility("default"))) int simtorch_activate(void);
 __attribute__((visibility("default"))) void simtorch_adopt(void);
+__attribute__((visibility("default"))) void simtorch_constants(int by);
 __attribute__((visibility("default"))) const char *simtorch_error(void);
 __attribute__((visibility("default"))) const char *simtorch_operators(void);
 
@@ -50,11 +52,18 @@ int simtorch_activate(void)
             count++;
         }
         simtorch::foreign_watch();
+        sim_host_pass_readable(simtorch::outer_call_reads);
     } catch (const std::exception &error) {
         error_text = error.what();
         return -1;
     }
     return count;
+}
+
+// Between 1 and -1 this thread runs what a compiler would have made kernels of.
+void simtorch_constants(int by)
+{
+    simtorch::constants_count(by);
 }
 
 void simtorch_adopt(void)

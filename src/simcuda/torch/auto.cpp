@@ -287,14 +287,40 @@ void host_masked_select(const Operator &op, c10::DispatchKeySet keys, Stack *sta
     stack->emplace_back(result);
 }
 
+// Confusion matrices and the like count what lies below `minlength`.
+void host_bincount(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
+{
+    const auto *first = top(stack, op.arguments());
+    const at::Tensor self = first[0].toTensor();
+    const at::Tensor weights = first[1].isTensor() ? first[1].toTensor() : at::Tensor();
+    const int64_t length = first[2].toInt();
+    if (sim_compute() == SIM_VALUES || values_of(self) == SIM_KNOWN || length <= 0 ||
+        sim_in_host_pass()) {
+        host_eager(op, keys, stack);
+        return;
+    }
+    BelowAutograd below;
+    const c10::DeviceIndex device = self.get_device();
+    const auto weighed = weights.defined() && weights.scalar_type() == at::kFloat
+                             ? at::kFloat
+                             : at::kDouble;
+    const at::Tensor result =
+        empty_device({length}, weights.defined() ? weighed : at::kLong, device);
+    Footprint touched;
+    touched.add(result, true, true);
+    touched.lose(op, device);
+    sim_missed_read(SIM_ASSUMED);
+    stack->resize(stack->size() - op.arguments());
+    stack->emplace_back(result);
+}
+
 // --- Reads
 
-void refuse(const Operator &op, const std::string &what)
+void refuse(const std::string &op, const std::string &what)
 {
     const std::string line = python_line();
     sim_missed_refuse();
-    TORCH_CHECK(false, "simcuda: ", op.name, " ", line.empty() ? "" : "(" + line + ") ",
-                what,
+    TORCH_CHECK(false, "simcuda: ", op, " ", line.empty() ? "" : "(" + line + ") ", what,
                 sim_compute() == SIM_SHAPES
                     ? ", and ACTSWAP_SIM_COMPUTE=shapes computes none; use auto or "
                       "values (actswap rehearse --compute values)"
@@ -307,13 +333,25 @@ void refuse(const Operator &op, const std::string &what)
 static void check_decision(const Operator &op, const at::Tensor &read)
 {
     if (is_integral(read) && read.numel() == 1 && !python_prints_tensor())
-        refuse(op, "reads one " + std::string(toString(read.scalar_type())) +
-                       " to decide by");
+        refuse(op.name, "reads one " + std::string(toString(read.scalar_type())) +
+                            " to decide by");
+}
+
+// The host code of an operator decides by it what the card allocates.
+static void check_inner_read(const at::Tensor &read)
+{
+    if (!sim_in_host_pass())
+        return;
+    const enum sim_values values = values_of(read);
+    if (values == SIM_UNKNOWN)
+        refuse(sim_host_pass_name(), "reads numbers to decide by");
+    sim_missed_read(values);
 }
 
 void host_scalar(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
 {
     const at::Tensor read = stack->back().toTensor();
+    check_inner_read(read);
     const enum sim_values values = sim_in_host_pass() ? SIM_KNOWN : values_of(read);
     if (values == SIM_UNKNOWN) {
         check_decision(op, read);
@@ -346,6 +384,8 @@ static thread_local int moving;
 Moved::Moved(const Operator &op, const at::Tensor &to, const at::Tensor &from)
 {
     const bool read = from.is_cuda() && !to.is_cuda();
+    if (read && !moving)
+        check_inner_read(from);
     if (read && !moving && !sim_in_host_pass()) {
         const enum sim_values values = values_of(from);
         if (values == SIM_UNKNOWN)

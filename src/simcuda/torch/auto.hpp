@@ -43,7 +43,10 @@ bool is_integral(const at::Tensor &tensor);
 
 // Ends the call with one line: the operator, the program's line, `what` it lacks, and the
 // way out.
-[[noreturn]] void refuse(const Operator &op, const std::string &what);
+[[noreturn]] void refuse(const std::string &op, const std::string &what);
+
+// bincount, whose size is known without values as long as none reaches `minlength`.
+void host_bincount(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 
 // .item() and the like (`whole`).
 void host_scalar(const Operator &op, c10::DispatchKeySet keys, Stack *stack);

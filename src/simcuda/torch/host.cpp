@@ -116,6 +116,7 @@ namespace
 {
 
 // The call whose host pass this thread is in, if any.
+thread_local const Operator *outer_op;
 thread_local const Stack *outer_arguments;
 
 bool holds_storage(const c10::IValue &value, const void *storage)
@@ -149,27 +150,57 @@ bool computed_by_caller(const at::Tensor &tensor)
 void check_values(const Operator &op, const c10::IValue &value)
 {
     if (sim_compute() == SIM_SHAPES)
-        refuse(op, "makes a result whose size depends on values");
+        refuse(op.name, "makes a result whose size depends on values");
     if (!value.isTensor() || !value.toTensor().defined() || !value.toTensor().is_cuda())
         return;
     const auto &tensor = value.toTensor();
     if (values_of(tensor) != SIM_KNOWN)
-        refuse(op, "makes a result whose size depends on values");
+        refuse(op.name, "makes a result whose size depends on values");
     TORCH_CHECK(computed_by_caller(tensor), "simcuda: ", op.name,
                 " is asked for values that its caller has not computed yet");
 }
 
 } // namespace
 
-OuterCall::OuterCall(const Stack *arguments) : before_(outer_arguments)
+OuterCall::OuterCall(const Operator *op, const Stack *arguments)
+    : op_before_(outer_op), before_(outer_arguments)
 {
-    if (!outer_arguments)
-        outer_arguments = arguments;
+    if (outer_arguments)
+        return;
+    outer_op = op;
+    outer_arguments = arguments;
 }
 
 OuterCall::~OuterCall()
 {
+    outer_op = op_before_;
     outer_arguments = before_;
+}
+
+static bool lies_in(const void *address, const c10::IValue &value)
+{
+    if (value.isTensor()) {
+        const auto &tensor = value.toTensor();
+        if (!tensor.defined() || !tensor.is_cuda() || !tensor.has_storage())
+            return false;
+        const auto *first = static_cast<const char *>(tensor.const_data_ptr());
+        return address >= first && address < first + extent_bytes(tensor);
+    }
+    if (value.isTensorList() || value.isOptionalTensorList())
+        for (const auto &item : value.toListRef())
+            if (lies_in(address, item))
+                return true;
+    return false;
+}
+
+bool outer_call_reads(const void *address)
+{
+    if (!outer_arguments)
+        return false;
+    for (size_t i = 0; i < outer_arguments->size(); i++)
+        if (!outer_op->written[i] && lies_in(address, (*outer_arguments)[i]))
+            return true;
+    return false;
 }
 
 static void body_deliver(Call &call)
@@ -216,6 +247,19 @@ void host_missing(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
 
 // --- Copies
 
+static thread_local int constants;
+
+void constants_count(int by)
+{
+    constants += by;
+}
+
+static bool is_constant(const at::Tensor &to, const at::Tensor &from)
+{
+    return constants > 0 && to.is_cuda() && from.is_cpu() && from.numel() == 1 &&
+           !sim_in_host_pass() && sim_captures(current_stream(to.get_device()));
+}
+
 // Between host and device PyTorch's own code runs as it is: its cudaMemcpyAsync is real,
 // and what it converts or makes contiguous comes back here as operators of its own.
 void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
@@ -224,6 +268,9 @@ void host_copy(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
     const at::Tensor to = first[0].toTensor(), from = first[1].toTensor();
     if (to.device() == from.device()) {
         run_halves(op, host_real, keys, stack);
+    } else if (is_constant(to, from)) {
+        stack->resize(stack->size() - op.arguments());
+        stack->emplace_back(to.fill_(from.item()));
     } else if (sim_compute() == SIM_AUTO) {
         const Moved moved(op, to, from);
         host_real(op, keys, stack);

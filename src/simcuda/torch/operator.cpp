@@ -24,9 +24,9 @@ namespace
 class InHostPass
 {
   public:
-    InHostPass(const char *op, const Stack *arguments) : outer_(arguments)
+    InHostPass(const Operator &op, const Stack *arguments) : outer_(&op, arguments)
     {
-        sim_host_pass_enter(op);
+        sim_host_pass_enter(op.name.c_str());
     }
     ~InHostPass()
     {
@@ -226,7 +226,7 @@ void submit(Call call)
 void host_pass(const Operator &op, HostPass host, const Stack &arguments,
                c10::DispatchKeySet keys, Stack *stack)
 {
-    InHostPass pass(op.name.c_str(), &arguments);
+    InHostPass pass(op, &arguments);
     host(op, keys, stack);
 }
 

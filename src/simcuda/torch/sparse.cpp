@@ -103,7 +103,7 @@ void host_dense_result(const Operator &op, Stack *stack, c10::DeviceIndex device
             result = first[i].toTensor();
     const auto sizes = dense_sizes(op, first);
     if (!result.defined() && sizes.empty())
-        refuse(op, "makes a sparse result whose size depends on values");
+        refuse(op.name, "makes a sparse result whose size depends on values");
     if (!result.defined())
         result = empty_device(sizes, first[0].toTensor().scalar_type(), device);
     else if (!sizes.empty() && result.sizes() != c10::IntArrayRef(sizes))

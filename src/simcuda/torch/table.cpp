@@ -157,7 +157,7 @@ const Row rows[] = {
     {"unique_dim", WHOLE, host_eager},
     {"unique_consecutive", WHOLE, host_eager},
     {"unique_dim_consecutive", WHOLE, host_eager},
-    {"bincount", WHOLE, host_eager},
+    {"bincount", WHOLE, host_bincount},
     {"repeat_interleave", WHOLE, host_eager},
 
     {"_native_batch_norm_legit", BODY, host_real, body_cpu_lenient},

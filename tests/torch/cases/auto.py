@@ -22,6 +22,12 @@ def large() -> torch.Tensor:
     return torch.randn(1024, 1024, device=CUDA)
 
 
+def grouped(x: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Its host code reads where the groups end."""
+    groups = torch.ones(3, 1024, 8, device=CUDA)
+    return torch._grouped_mm(x, groups, offs=ends.to(torch.int32))
+
+
 def known() -> Any:
     """Control flow that hangs on integers, masks and scalars, as on the card."""
     x = large()
@@ -44,6 +50,7 @@ def known() -> Any:
         "masked_select": x[0].masked_select(labels < 3).numel() == 309,
         "small float": torch.linspace(0, 1, 5, device=CUDA).sum().item() == 2.5,
         "counter": step.item() == 3,
+        "grouped product": list(grouped(x, lengths.cumsum(0)).shape) == [1024, 8],
         "topk": labels.float().topk(2).values.tolist() == [9.0, 9.0],
         "tolist of a slice": labels[3:6].tolist() == [3, 4, 5],
     }
@@ -67,6 +74,7 @@ def reads() -> Any:
         "isnan": [loss.isnan().item(), x.isnan().any().item(), x.isinf().any().item()],
         "isfinite": [loss.isfinite().item(), x.isfinite().all().item()],
         "validated": torch.distributions.Normal(x, x.exp()).sample().shape[0] == 1024,
+        "confusion": x.argmax(1).bincount(minlength=9).shape[0] == 9,
         "best so far": bool(loss < math.inf) and not bool(loss > 2),
         "sampled": int(torch.multinomial(x.softmax(-1)[0], 1)) == 0,
     }
@@ -86,6 +94,7 @@ def refused() -> Any:
         "count": lambda: int((x > 0).sum()),
         "decision": lambda: bool((x[0] > 0)[3]),
         "count on the host": lambda: (x > 0).sum().cpu(),
+        "inside an operator": lambda: grouped(x, x[0, :3].long().cumsum(0)),
     }
     found = {}
     for name, call in calls.items():

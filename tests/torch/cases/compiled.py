@@ -106,6 +106,35 @@ def flex():
 
 
 @case
+def flex_in_a_graph():
+    """Captured: what inductor compiles copies nothing from the host."""
+    torch.manual_seed(3)
+    q = torch.randn(1, 1, 128, 16).cuda()
+    run = torch.compile(flex_attention)
+    right = run(q, q, q)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = run(q, q, q)
+    q.mul_(2)
+    graph.replay()
+    q.mul_(0.5)
+    doubled, half = captured.clone(), run(q, q, q)
+    graph.replay()
+    return [
+        torch.equal(captured, right),
+        torch.equal(half, right),
+        not doubled.eq(right).all().item(),
+    ]
+
+
+@case
+def copied_into_a_graph():
+    """A script's own copy from the host cannot be captured, as on a card."""
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        torch.tensor(2.0, device="cuda")
+
+
+@case
 def kernel_of_the_user():
     import triton
     from triton import language as tl

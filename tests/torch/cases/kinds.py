@@ -225,6 +225,15 @@ def others() -> Iterator[Case]:
         loss.backward()
         return [loss, given.grad]
 
+    def grouped(device: str) -> List[torch.Tensor]:
+        rows = noise(16, 8).to(device).requires_grad_()
+        groups = noise(4, 8, 16, seed=2).to(device).requires_grad_()
+        ends = torch.tensor([4, 4, 10, 16], dtype=torch.int32, device=device)
+        result = torch._grouped_mm(rows, groups, offs=ends)
+        result.pow(2).sum().backward()
+        return [result, rows.grad, groups.grad]
+
+    yield "grouped product, by groups on the host", grouped
     yield "batch norm bfloat16", norms_lower
     yield "grid sample", sampled
     yield "ctc by cudnn", lambda d: temporal(d, torch.int32)

@@ -74,4 +74,4 @@ def activate() -> None:
     watch_packages(bodies)
     check_guard(ctypes.CDLL(None))
     if os.environ.get("ACTSWAP_SIM_COMPUTE") == "values":
-        compiled.replace_inductor(torch)
+        compiled.replace_inductor(torch, bodies)

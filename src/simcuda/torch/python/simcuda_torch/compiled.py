@@ -3,7 +3,9 @@
 
 Inductor makes kernels, and kernels compute nothing on the simulated device. What it would
 compile is run by aot_eager instead: the same graphs, forward and backward, as PyTorch's
-own operators. Tried on 2.14 and 2.15.
+own operators. What inductor makes constants of its kernels, these copy from the host: a
+CUDA graph that is captured meanwhile takes them as constants, too. Tried on 2.15, the
+rest also on 2.14.
 """
 
 from __future__ import annotations
@@ -39,7 +41,26 @@ def uses_device(torch: typing.Any, module: typing.Any, inputs: typing.Any) -> bo
     return is_on_device(torch, [*inputs, *values])
 
 
-def replace_inductor(torch: typing.Any) -> None:
+def with_constants(bodies: ctypes.CDLL, compiler: typing.Any) -> typing.Any:
+    """Of what the compiler makes, each run is marked."""
+
+    def compile(module: typing.Any, inputs: typing.Any) -> typing.Any:
+        made = compiler(module, inputs)
+
+        def run(arguments: typing.Any) -> typing.Any:
+            bodies.simtorch_constants(1)
+            try:
+                return made(arguments)
+            finally:
+                bodies.simtorch_constants(-1)
+
+        setattr(run, "_boxed_call", True)
+        return run
+
+    return compile
+
+
+def replace_inductor(torch: typing.Any, bodies: ctypes.CDLL) -> None:
     """For the life of the process: a rehearsal ends with it."""
     wrapper = torch._TorchCompileInductorWrapper
     inductor = wrapper.__call__
@@ -49,9 +70,10 @@ def replace_inductor(torch: typing.Any) -> None:
     ) -> typing.Any:
         if not uses_device(torch, module, inputs):
             return inductor(self, module, inputs, **rest)
-        from torch._dynamo.backends.debugging import aot_eager
+        from torch._dynamo.backends.debugging import aot_eager, boxed_nop
 
         say_once()
-        return aot_eager(module, inputs)
+        marked = with_constants(bodies, boxed_nop)
+        return aot_eager(module, inputs, fw_compiler=marked, bw_compiler=marked)
 
     wrapper.__call__ = call
