@@ -36,14 +36,16 @@ def begin() -> None:
 
 
 def note_losses(torch: Any, original: Callable, folder: str) -> Callable:
-    """Before a backward, the value of each of its roots that is one number."""
+    """Before a backward, the value of each of its roots that is one number. In a graph that
+    is captured none has one."""
     values = os.environ.get("ACTSWAP_SIM_COMPUTE", "values") == "values"
 
     @functools.wraps(original)
     def run(roots: Any, *args: Any, **kwargs: Any) -> Any:
         if torch._C._current_graph_task_id() == -1:
+            read = values and not torch.cuda.is_current_stream_capturing()
             shown = [
-                repr(root.detach().item()) if values else "?"
+                repr(root.detach().item()) if read else "?"
                 for root in roots
                 if isinstance(root, torch.Tensor)
                 and root.numel() == 1
