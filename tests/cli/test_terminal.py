@@ -15,10 +15,8 @@ ESCAPE = "\033["
 ENDS = "raise SystemExit(3)"
 
 
-def on_terminal(
-    actswap: Command, *arguments: str, errors: bool = False, **more: str
-) -> str:
-    """What one stream shows there; a terminal ends its lines with a return as well."""
+def on_terminal(actswap: Command, *arguments: str, **more: str) -> str:
+    """What both streams show there; a terminal ends its lines with a return as well."""
     ours, theirs = pty.openpty()
     environment = actswap.environment | {"TERM": "xterm-256color"} | more
     process = subprocess.Popen(
@@ -26,8 +24,8 @@ def on_terminal(
         cwd=actswap.folder,
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL if errors else theirs,
-        stderr=theirs if errors else subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
     )
     os.close(theirs)
     shown = b""
@@ -69,10 +67,10 @@ def test_an_empty_no_color_refuses_nothing(actswap: Command) -> None:
 
 def test_progress_is_one_line_on_a_terminal_and_two_elsewhere(actswap: Command) -> None:
     actswap.script("ends.py", ENDS)
-    command = ("compare", "-p", "off", "--gpu", "h100-80gb", "--")
-    command += (sys.executable, "ends.py")
+    command = ["compare", "-p", "off", "--gpu", "h100-80gb", "--"]
+    command += [sys.executable, "ends.py"]
 
-    shown = on_terminal(actswap, *command, errors=True)
+    shown = on_terminal(actswap, *command)
     logged = actswap(*command).stderr
 
     redrawn = [line for line in shown.split("\n") if "[1/" in line]
