@@ -36,8 +36,8 @@ def begin() -> None:
 
 
 def note_losses(torch: Any, original: Callable, folder: str) -> Callable:
-    """Before a backward, the value of each of its roots that is one number. In a graph that
-    is captured none has one."""
+    """Before a backward, the value of each of its roots that is one number. In a graph
+    that is captured none has one."""
     values = os.environ.get("ACTSWAP_SIM_COMPUTE", "values") == "values"
 
     @functools.wraps(original)
