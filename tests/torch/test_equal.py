@@ -100,9 +100,14 @@ def test_dropout_was_on() -> None:
 def test_memory_falls(name: str, policy: str, order: str) -> None:
     plain, other = simulated("off", order), simulated(policy, order)
 
-    for field in ("after_forward_bytes", "peak_bytes"):
-        for before, after in zip(plain.steps(name, field), other.steps(name, field)):
-            assert after < before
+    for before, after in zip(
+        *(r.steps(name, "after_forward_bytes") for r in (plain, other))
+    ):
+        assert after < before
+    # Where PyTorch keeps workspaces (up to 2.14), the first step's peak is the optimizer's.
+    before, after = plain.steps(name, "peak_bytes"), other.steps(name, "peak_bytes")
+    assert all(x <= y for x, y in zip(after, before))
+    assert max(after) < max(before)
 
 
 @name
