@@ -31,6 +31,7 @@ class Source(NamedTuple):
     arguments: Tuple[str, ...] = ()
     folders: Tuple[str, ...] = ()  # that the text expects in its working folder
     compute: str = "shapes"
+    folder: str = ""  # of the text, where it is not `key`
     remarks: str = ""
 
 
@@ -89,6 +90,33 @@ def liger(mode: str, x: int) -> Callable[[str], float]:
         raise LookupError(mode)
 
     return take
+
+
+def liger_sources() -> List[Source]:
+    """One benchmark each."""
+    kept = ("kept workspaces",)
+    return [
+        Source(
+            f"liger_{key}",
+            f"S06: {title}",
+            "Figures: benchmark/data/all_benchmark_data.csv at ead96b61, plain PyTorch.",
+            "linkedin/Liger-Kernel",
+            "b5672a15",
+            f"benchmark/scripts/benchmark_{script}.py",
+            "not said, 2.4 or so",
+            "a100-80gb",
+            version=version,
+            setting=("plain Liger",),
+            folder="liger",
+        )
+        for key, title, script, version in (
+            ("ce", "cross entropy", "cross_entropy", ()),
+            ("mlp", "LlamaMLP with gelu", "geglu", kept),
+            ("swiglu", "LlamaMLP with silu", "swiglu", kept),
+            ("layer", "layer norm", "layer_norm", ()),
+            ("rms", "RMSNorm as in Llama", "rms_norm", ()),
+        )
+    ]
 
 
 SOURCES = {
@@ -168,7 +196,7 @@ SOURCES = {
             "benchmarks/benchmark_low_bit_adam.py",
             "2.4",
             "rtx4070ti-super",
-            version=("kept workspaces",),
+            version=("kept workspaces", "reentrant checkpoints"),
             setting=("random images",),
             arguments=(
                 *("--model", "timm/vit_giant_patch14_dinov2.lvd142m"),
@@ -177,29 +205,7 @@ SOURCES = {
                 *"--optim AdamW --n_epochs 1 --n_workers 0".split(),
             ),
         ),
-        Source(
-            "liger_ce",
-            "S06: cross entropy",
-            "Figures: benchmark/data/all_benchmark_data.csv at ead96b61, plain PyTorch.",
-            "linkedin/Liger-Kernel",
-            "b5672a15",
-            "benchmark/scripts/benchmark_cross_entropy.py",
-            "not said, 2.4 or so",
-            "a100-80gb",
-            setting=("plain Liger",),
-        ),
-        Source(
-            "liger_mlp",
-            "S06: LlamaMLP with gelu",
-            "Figures: as above.",
-            "linkedin/Liger-Kernel",
-            "b5672a15",
-            "benchmark/scripts/benchmark_geglu.py",
-            "not said, 2.4 or so",
-            "a100-80gb",
-            version=("kept workspaces",),
-            setting=("plain Liger",),
-        ),
+        *liger_sources(),
     )
 }
 
@@ -248,6 +254,19 @@ def liger_rows() -> List[Row]:
             id_ = {2048: "A38a", 8192: "A38b"}.get(x, "") if mode == "full" else ""
             what = f"T {x}, {mode}"
             rows.append(Row(id_, "liger_mlp", what, published, MIB, liger(mode, x)))
+    for source, name, figures in (
+        (
+            "swiglu",
+            "T",
+            {1024: "1294.25", 2048: "1992.25", 4096: "3452.25", 8192: "6372.25"},
+        ),
+        ("layer", "N", {1024: "80.0625", 4096: "320.15625", 16384: "1280.53125"}),
+        ("rms", "H", {1024: "80.0195", 4096: "320.0547", 32768: "2560.3828"}),
+    ):
+        for x, published in figures.items():
+            take = liger("full", x)
+            row = Row("", f"liger_{source}", f"{name} {x}", published, MIB, take)
+            rows.append(row)
     return rows
 
 
@@ -280,9 +299,10 @@ published, beside what the same source, run as it stands, prints on simcuda. All
 
 In the first line of a row PyTorch is as it is. Nearly every source is older, so the lines
 below it switch what is known to differ between the versions, all together, and then one
-further thing at a time. Nothing is fitted: a switch is either PyTorch's own environment
-variable or a patch outside of the source's text, and all are described below. Where a
-figure is rounded, an error within the rounding is "0, all digits".
+further thing at a time. A switch is either PyTorch's own environment variable or a patch
+outside of the source's text, and all are described below; nothing is fitted to a row, but
+for one size that says so. Where a figure is rounded, an error within the rounding is
+"0, all digits".
 
 Fill a folder for it with the sources' text: `FOLDER/<key>/<path>` as in
 `scripts/accuracy_rows.py`, from the repository and commit that is named with each."""

@@ -164,13 +164,24 @@ def stand_in_for_liger() -> None:
         return "0" if distribution_name == "liger-kernel" else original(distribution_name)
 
     importlib.metadata.version = version
-    module("liger_kernel")
-    module("liger_kernel.transformers")
-    loss, mlp = torch.nn.CrossEntropyLoss, LlamaMLP
-    name = "liger_kernel.transformers."
-    module(name + "cross_entropy", LigerCrossEntropyLoss=loss)
-    module(name + "geglu", LigerGEGLUMLP=mlp)
-    module(name + "swiglu", LigerSwiGLUMLP=mlp)
+
+    def norm(hidden_size: int) -> Any:
+        return torch.nn.LayerNorm(hidden_size)
+
+    def rms_norm(hidden_size: int, eps: float) -> Any:
+        return torch.nn.RMSNorm(hidden_size, eps)
+
+    name = "liger_kernel.transformers"
+    for package in ("liger_kernel", name):
+        module(package)
+    for path, member, what in (
+        ("cross_entropy", "LigerCrossEntropyLoss", torch.nn.CrossEntropyLoss),
+        ("geglu", "LigerGEGLUMLP", LlamaMLP),
+        ("swiglu", "LigerSwiGLUMLP", LlamaMLP),
+        ("layer_norm", "LigerLayerNorm", norm),
+        ("rms_norm", "LigerRMSNorm", rms_norm),
+    ):
+        module(f"{name}.{path}", **{member: what})
     triton.testing.do_bench = lambda *_, **__: (0.0, 0.0, 0.0)
 
 
@@ -249,6 +260,11 @@ SWITCHES = {
         "`rms_norm` as a product of fp32 tensors that autograd saves: so before PyTorch "
         "2.9, which has a fused operator (pytorch/pytorch pull request 153666).",
         patch=normalize_in_steps,
+    ),
+    "reentrant checkpoints": Switch(
+        "`TIMM_REENTRANT_CKPT=1`: the kind of checkpoint that timm took in 2024 (later "
+        "versions have this variable for it). It frees elsewhere what it recomputed.",
+        {"TIMM_REENTRANT_CKPT": "1"},
     ),
     "asked for": Switch(
         "`max_memory_allocated` answers the peak of the bytes asked for. Between it and "
