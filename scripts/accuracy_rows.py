@@ -94,7 +94,7 @@ def liger(mode: str, x: int) -> Callable[[str], float]:
 
 def liger_sources() -> List[Source]:
     """One benchmark each."""
-    kept = ("kept workspaces",)
+    kept, plain = ("kept workspaces",), ("plain Liger",)
     return [
         Source(
             f"liger_{key}",
@@ -106,7 +106,7 @@ def liger_sources() -> List[Source]:
             "not said, 2.4 or so",
             "a100-80gb",
             version=version,
-            setting=("plain Liger",),
+            setting=plain if key != "linear_ce" else (*plain, "weights as they come"),
             folder="liger",
         )
         for key, title, script, version in (
@@ -115,6 +115,7 @@ def liger_sources() -> List[Source]:
             ("swiglu", "LlamaMLP with silu", "swiglu", kept),
             ("layer", "layer norm", "layer_norm", ()),
             ("rms", "RMSNorm as in Llama", "rms_norm", ()),
+            ("linear_ce", "linear and cross entropy", "fused_linear_cross_entropy", kept),
         )
     ]
 
@@ -262,6 +263,7 @@ def liger_rows() -> List[Row]:
         ),
         ("layer", "N", {1024: "80.0625", 4096: "320.15625", 16384: "1280.53125"}),
         ("rms", "H", {1024: "80.0195", 4096: "320.0547", 32768: "2560.3828"}),
+        ("linear_ce", "BT", {4096: "6092.2822", 16384: "15302.376", 32768: "27582.5"}),
     ):
         for x, published in figures.items():
             take = liger("full", x)

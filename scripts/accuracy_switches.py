@@ -150,6 +150,12 @@ def module(name: str, **members: Any) -> types.ModuleType:
     return made
 
 
+def leave_weights() -> None:
+    import torch
+
+    torch.nn.init.kaiming_uniform_ = lambda tensor, *_, **__: tensor
+
+
 def stand_in_for_liger() -> None:
     """The other provider of the benchmarks: its classes become plain PyTorch's."""
     import importlib.metadata
@@ -171,6 +177,10 @@ def stand_in_for_liger() -> None:
     def rms_norm(hidden_size: int, eps: float) -> Any:
         return torch.nn.RMSNorm(hidden_size, eps)
 
+    def linear_loss(**options: Any) -> Any:
+        loss = torch.nn.CrossEntropyLoss(**options)
+        return lambda weight, x, y: loss(x @ weight.t(), y)
+
     name = "liger_kernel.transformers"
     for package in ("liger_kernel", name):
         module(package)
@@ -180,6 +190,7 @@ def stand_in_for_liger() -> None:
         ("swiglu", "LigerSwiGLUMLP", LlamaMLP),
         ("layer_norm", "LigerLayerNorm", norm),
         ("rms_norm", "LigerRMSNorm", rms_norm),
+        ("fused_linear_cross_entropy", "LigerFusedLinearCrossEntropyLoss", linear_loss),
     ):
         module(f"{name}.{path}", **{member: what})
     triton.testing.do_bench = lambda *_, **__: (0.0, 0.0, 0.0)
@@ -295,6 +306,11 @@ SWITCHES = {
         "stands in for `liger_kernel`, which is not measured here: its classes are plain "
         "PyTorch's; and `triton.testing.do_bench` measures nothing.",
         patch=stand_in_for_liger,
+    ),
+    "weights as they come": Switch(
+        "`kaiming_uniform_` does nothing: the host would take minutes for numbers that "
+        "are not used.",
+        patch=leave_weights,
     ),
     "random images": Switch(
         "stands in for the data set (128 images), pretrained weights (random ones) and "
