@@ -57,6 +57,7 @@ def test_what_inductor_compiles_can_be_captured(values: Any) -> None:
     result, _, _ = values
 
     assert result["flex_in_a_graph"] == [True] * 3
+    assert result["number_in_a_graph"] == [0.5, 0.5, 0.5, 1, 2]
     assert "during CUDA graph capture" in result["copied_into_a_graph"]
 
 

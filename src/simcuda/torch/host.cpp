@@ -257,7 +257,7 @@ void constants_count(int by)
 static bool is_constant(const at::Tensor &to, const at::Tensor &from)
 {
     return constants > 0 && to.is_cuda() && from.is_cpu() && from.numel() == 1 &&
-           !sim_in_host_pass() && sim_captures(current_stream(to.get_device()));
+           sim_captures(current_stream(to.get_device()));
 }
 
 // Between host and device PyTorch's own code runs as it is: its cudaMemcpyAsync is real,

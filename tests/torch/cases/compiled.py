@@ -128,6 +128,19 @@ def flex_in_a_graph():
 
 
 @case
+def number_in_a_graph():
+    """The same of a number that an operator takes from the host."""
+    run = torch.compile(lambda x: torch.where(x > 0, x, torch.tensor(0.5)))
+    x = torch.arange(-2.0, 3.0, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    run(x)
+    with torch.cuda.graph(graph):
+        captured = run(x)
+    graph.replay()
+    return captured.tolist()
+
+
+@case
 def copied_into_a_graph():
     """A script's own copy from the host cannot be captured, as on a card."""
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
