@@ -12,6 +12,7 @@
 #include "framework.h"
 #include "handle.h"
 #include "library.h"
+#include "number.h"
 #include "stack.h"
 
 static struct as_library library;
@@ -34,6 +35,9 @@ static PyObject *module_bind(PyObject *module, PyObject *arguments)
     if (as_framework_bind(torch, helpers) || as_handle_bind(&library))
         return NULL;
     as_stack_bind(&library, torch, helpers);
+    if (!as_number_bind())
+        library.note("autograd's count of nodes was not found: a backward through "
+                     "recomputed blocks may round otherwise");
     Py_RETURN_NONE;
 }
 
@@ -261,6 +265,24 @@ static PyObject *module_gradient(PyObject *module, PyObject *tensor)
     return pass_bits(tensor, library.gradient);
 }
 
+// number() -> of the next node; put_back(number) -> None
+static PyObject *module_number(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(as_number_next());
+}
+
+static PyObject *module_put_back(PyObject *module, PyObject *number)
+{
+    const unsigned long long value = PyLong_AsUnsignedLongLong(number);
+    (void)module;
+    if (PyErr_Occurred())
+        return NULL;
+    as_number_put_back(value);
+    Py_RETURN_NONE;
+}
+
 // note(text) -> None. The text is kept for ever: pass constants.
 static PyObject *module_note(PyObject *module, PyObject *text)
 {
@@ -348,6 +370,8 @@ static PyMethodDef methods[] = {
     {"see_gradient", module_see_gradient, METH_O, NULL},
     {"root", module_root, METH_O, NULL},
     {"gradient", module_gradient, METH_O, NULL},
+    {"number", module_number, METH_NOARGS, NULL},
+    {"put_back", module_put_back, METH_O, NULL},
     {"note", module_note, METH_O, NULL},
     {"stats", module_stats, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -162,17 +162,25 @@ class Blocks:
         def run(*values: Any) -> Any:
             nonlocal first
             named = dict(zip(names, values[split:]))
-            kept = [] if first else self._statistics(module)
+            if not first:
+                return self._again(original, module, values[:split], named)
             first = False
-            try:
-                return original(module, *values[:split], **named)
-            finally:
-                for buffer, before in kept:
-                    buffer.data.copy_(before)
+            return original(module, *values[:split], **named)
 
         return self._torch.utils.checkpoint.checkpoint(
             run, *args, *kwargs.values(), use_reentrant=False
         )
+
+    def _again(self, original: Callable, module: Any, args: Any, kwargs: Any) -> Any:
+        """Leaves nothing behind that a forward leaves."""
+        kept = self._statistics(module)
+        number = self._pack.number()
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            self._pack.put_back(number)
+            for buffer, before in kept:
+                buffer.data.copy_(before)
 
     def _statistics(self, module: Any) -> List[Any]:
         """Running statistics and copies of them: a forward counts once."""

@@ -240,6 +240,23 @@ def gradient_penalty():
 
 
 @case
+def differentiated_twice_after_plain_steps():
+    """Rounds as the numbers of the nodes say, which a recomputed block would change."""
+    trainer = Trainer()
+    for step in range(8):
+        x = trainer.batch(16).requires_grad_()
+        y = trainer.model(x)
+        loss = y.square().mean()
+        if step > 3:
+            (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+            (bend,) = torch.autograd.grad(slope[:, 0].sum(), x, create_graph=True)
+            loss = loss + (slope[:, 1] - bend[:, 0]).square().mean()
+        loss.backward()
+        trainer.step()
+    return trainer.digest()
+
+
+@case
 def autocast():
     return simple(context=lambda: torch.autocast(DEVICE, torch.bfloat16))
 
