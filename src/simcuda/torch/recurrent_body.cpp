@@ -2,7 +2,10 @@
 // What cuDNN computes: PyTorch's CPU networks, and their gradients by autograd.
 #include "recurrent.hpp"
 
+#include <future>
+
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gru.h>
@@ -10,7 +13,6 @@
 #include <ATen/ops/rnn_relu.h>
 #include <ATen/ops/rnn_tanh.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "random.hpp"
@@ -157,19 +159,13 @@ void body_cudnn_rnn(Call &call)
     give(call.results[2], cy);
 }
 
-void body_cudnn_rnn_backward(Call &call)
+static void differentiate(Call &call)
 {
     const Network net(call);
     const at::Tensor reserve = tensor(call, "reserve");
     TORCH_CHECK(reserve.numel() >= 16,
                 "cudnn RNN backward can only be called in training "
                 "mode");
-    // The autograd of the CPU, which a body is otherwise below.
-    const auto without = c10::impl::tls_local_dispatch_key_set();
-    c10::impl::ForceDispatchKeyGuard keys(
-        without.included_,
-        without.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-    c10::AutoGradMode grad(true);
     Inputs in = inputs_of(call), leaves;
     for (auto &input : in)
         if (input.defined()) {
@@ -203,6 +199,16 @@ void body_cudnn_rnn_backward(Call &call)
     const auto gradients = call.results[3].toTensorVector();
     for (size_t i = 0; i < gradients.size(); i++)
         give(c10::IValue(gradients[i]), or_zeros(i + (has_cell ? 3 : 2)));
+}
+
+// On a thread of its own: autograd is on there, below which a body is otherwise, and its
+// nodes do not count among those of the thread that waits for this body.
+void body_cudnn_rnn_backward(Call &call)
+{
+    std::async(std::launch::async, [&call] {
+        at::init_num_threads();
+        differentiate(call);
+    }).get();
 }
 
 } // namespace simtorch
