@@ -10,12 +10,24 @@ import pytest
 from command import Command
 
 EXIT_CANNOT = 125
+EXIT_FAILED = 70
 SCRIPT = """\
 import ctypes, sys
 for name in sys.argv[1:]:
     ctypes.CDLL(name)
 import torch
 print("trained", torch.ones(2, device="cuda").device)
+"""
+
+
+LATER = """\
+import ctypes, sys, torch
+x = torch.ones(2, device="cuda")
+torch.cuda.synchronize()
+for name in sys.argv[1:]:
+    ctypes.CDLL(name)
+print("opened", flush=True)
+print("trained", (x + x).sum())
 """
 
 
@@ -29,17 +41,22 @@ def library(folder: Path, name: str, soname: str = "") -> Path:
     return path
 
 
-def assert_refused(result: subprocess.CompletedProcess[str], path: Path) -> None:
-    assert (result.returncode, result.stdout) == (EXIT_CANNOT, "")
+def assert_refused(
+    result: subprocess.CompletedProcess[str],
+    path: Path,
+    status: int = EXIT_CANNOT,
+    out: str = "",
+) -> None:
+    assert (result.returncode, result.stdout) == (status, out)
     (line,) = (x for x in result.stderr.splitlines() if x.startswith("simcuda: error: "))
     assert line.startswith(f"simcuda: error: NVIDIA's {path} is in this process ")
     assert "start it with actswap rehearse and without LD_LIBRARY_PATH" in line
 
 
 def rehearse(
-    actswap: Command, python: str, *arguments: str, **more: str
+    actswap: Command, python: str, *arguments: str, text: str = SCRIPT, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    script = actswap.script("train.py", SCRIPT)
+    script = actswap.script("train.py", text)
     return actswap("rehearse", "--", python, script, *arguments, **more)
 
 
@@ -57,6 +74,29 @@ def test_library_that_the_script_opens_is_refused(
     path = library(tmp_path / "foreign", name, soname)
 
     assert_refused(rehearse(actswap, python, str(path)), path)
+
+
+@pytest.mark.parametrize(
+    "name, soname", [("libcublas.so.12", ""), ("renamed.so", "libcudart.so.12")]
+)
+def test_library_that_is_opened_behind_pytorch_ends_the_run(
+    actswap: Command, python: str, tmp_path: Path, name: str, soname: str
+) -> None:
+    path = library(tmp_path / "foreign", name, soname)
+
+    result = rehearse(actswap, python, str(path), text=LATER)
+
+    assert_refused(result, path, EXIT_FAILED, "opened\n")
+
+
+def test_other_libraries_may_be_opened_behind_pytorch(
+    actswap: Command, python: str, tmp_path: Path
+) -> None:
+    path = library(tmp_path / "foreign", "libcudalike.so.1")
+
+    result = rehearse(actswap, python, str(path), text=LATER)
+
+    assert (result.returncode, result.stdout[:14]) == (0, "opened\ntrained")
 
 
 def test_library_found_by_the_library_path_is_refused(

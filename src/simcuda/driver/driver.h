@@ -27,6 +27,7 @@ struct driver_runtime {
     const char *(*cudaGetErrorString)(cudaError_t);
     const char *(*cudaGetErrorName)(cudaError_t);
     bool (*sim_context_active)(int device);
+    void (*sim_guard_look)(void);
     int (*sim_launch)(const char *name, void *stream);
     int (*sim_resident_blocks)(int block, size_t shared_bytes);
     cudaError_t (*sim_virtual_reserve)(void **, size_t);

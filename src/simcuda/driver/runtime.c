@@ -32,6 +32,7 @@ static const struct {
     FUNCTION(cudaGetErrorString),
     FUNCTION(cudaGetErrorName),
     FUNCTION(sim_context_active),
+    FUNCTION(sim_guard_look),
     FUNCTION(sim_launch),
     FUNCTION(sim_resident_blocks),
     FUNCTION(sim_virtual_reserve),
@@ -67,5 +68,8 @@ const struct driver_runtime *driver_runtime(void)
 {
     if (!found)
         pthread_once(&once, find);
-    return found ? &runtime : NULL;
+    if (!found)
+        return NULL;
+    runtime.sim_guard_look();
+    return &runtime;
 }

@@ -12,6 +12,7 @@
 
 #include "core/settings.h"
 #include "simcuda/runtime/faults.h"
+#include "simcuda/runtime/guard.h"
 #include "simcuda/simcuda.h"
 
 static struct sim_device devices[SIM_DEVICES_MAX];
@@ -132,6 +133,7 @@ cudaError_t sim_enter(const char *function)
     // As on a card: a context does not survive fork(), whoever created it.
     if (forked)
         return sim_error(cudaErrorInitializationError);
+    sim_guard_look();
     return sim_error(sim_faults_next(function));
 }
 

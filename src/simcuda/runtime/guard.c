@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/guard.h"
 #include "simcuda/simcuda.h"
 
 // NVIDIA's libraries by file name or SONAME. One that slipped in would be called in
@@ -130,4 +132,43 @@ int sim_guard(char *message, size_t bytes)
         message[0] = '\0';
     free(search);
     return foreign;
+}
+
+// How many objects have ever been loaded, at the last look. 0: nobody wants to know.
+static atomic_ullong loaded;
+
+static int take_count(struct dl_phdr_info *object, size_t bytes, void *count)
+{
+    (void)bytes;
+    *(unsigned long long *)count = object->dlpi_adds;
+    return 1;
+}
+
+static unsigned long long count_loaded(void)
+{
+    unsigned long long count = 0;
+
+    dl_iterate_phdr(take_count, &count);
+    return count;
+}
+
+void sim_guard_stay(void)
+{
+    loaded = count_loaded();
+}
+
+void sim_guard_look(void)
+{
+    char message[PATH_MAX + 256];
+
+    if (!loaded)
+        return;
+
+    const unsigned long long now = count_loaded();
+
+    if (now == loaded)
+        return;
+    loaded = now;
+    if (sim_guard(message, sizeof(message)))
+        sim_fail("%s", message);
 }

@@ -39,10 +39,11 @@ def bodies_for(version: str, folder: pathlib.Path) -> pathlib.Path:
 
 
 def check_guard(runtime: ctypes.CDLL) -> None:
-    """Ends the process when a library of NVIDIA's is mapped."""
+    """Ends the process when a library of NVIDIA's is mapped, or as soon as one is."""
     message = ctypes.create_string_buffer(1024)
     if runtime.sim_guard(message, ctypes.c_size_t(len(message))):
         fail(message.value.decode(errors="replace"))
+    runtime.sim_guard_stay()
 
 
 def watch_packages(bodies: ctypes.CDLL) -> None:
