@@ -11,7 +11,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import pytest
 import torch
@@ -22,6 +22,7 @@ CASES = Path(__file__).parent / "cases"
 sys.path.insert(0, str(CASES))
 
 from models import MODELS  # noqa: E402
+from models.registry import ORDER  # noqa: E402
 
 SECONDS = 600
 KINDS = ("losses", "gradients", "parameters")
@@ -33,12 +34,20 @@ PASSES: Dict[str, Dict[str, str]] = {
     "recompute": {"policy": "recompute"},
 }
 TRACED = ("late", "shapes")
+ORDERED = [name for name, model in MODELS.items() if model.why == ORDER]
 
 
 class Pass:
     """What one way of training all models gave: results and failures by name."""
 
-    def __init__(self, folder: Path, device: str, *flags: str, **settings: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        device: str,
+        *flags: str,
+        names: Sequence[str] = tuple(MODELS),
+        **settings: str,
+    ) -> None:
         self.folder = folder
         self.failed: Dict[str, str] = {}
         folder.mkdir()
@@ -47,9 +56,9 @@ class Pass:
         if device == "cpu":
             del self.env["LD_PRELOAD"]
         self.flags = [device, str(folder), *flags]
-        names = [name for name, model in MODELS.items() if not model.missing]
-        while names:
-            names = self._train(names)
+        left = [name for name in names if not MODELS[name].missing]
+        while left:
+            left = self._train(left)
 
     def _train(self, names: List[str]) -> List[str]:
         """Returns those that are left."""
@@ -83,11 +92,13 @@ def passes(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Pass]:
     def run(name: str) -> Pass:
         if name == "cpu":
             return Pass(top / name, "cpu", "--drawn", str(top / "late"))
+        if name == "alone":
+            return Pass(top / name, "cuda", "--alone", names=ORDERED)
         flags = ["--trace"] if name in TRACED else []
         return Pass(top / name, "cuda", *flags, **PASSES[name])
 
     found = {"late": run("late")}
-    others = ["cpu", *(name for name in PASSES if name != "late")]
+    others = ["cpu", "alone", *(name for name in PASSES if name != "late")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found.update(zip(others, pool.map(run, others)))
     return found
@@ -117,14 +128,18 @@ def trained(*passes: Pass) -> Iterator[Tuple[str, Any]]:
             yield name, model
 
 
-def differing(one: Pass, two: Pass, exact: bool) -> Iterator[Tuple[str, str, float]]:
+def differing(
+    one: Pass, two: Pass, exact: bool, names: Sequence[str] = tuple(MODELS)
+) -> Iterator[Tuple[str, str, float]]:
     """Models that are further apart than they may be, with by how much."""
     for name, model in trained(one, two):
+        if name not in names:
+            continue
         left, right = one.result(name), two.result(name)
         assert left["losses"], name
         for kind in KINDS:
             apart = distance(left[kind], right[kind])
-            if not apart <= (0 if exact and not model.race else model.bound):
+            if not apart <= (0 if exact else model.bound):
                 yield name, kind, apart
 
 
@@ -143,6 +158,26 @@ def test_the_cpu_trains_every_model(passes: Dict[str, Pass]) -> None:
 def test_models_train_as_on_the_cpu(passes: Dict[str, Pass], order: str) -> None:
     assert passes[order].failed == {}
     assert list(differing(passes["cpu"], passes[order], exact=False)) == []
+
+
+def test_a_backward_on_one_thread_adds_up_as_on_the_cpu(passes: Dict[str, Pass]) -> None:
+    assert len(ORDERED) > 2
+    assert passes["alone"].failed == {}
+    assert list(differing(passes["cpu"], passes["alone"], True, ORDERED)) == []
+
+
+@pytest.mark.parametrize("which", ["early", "offload", "recompute"])
+def test_nothing_of_ours_makes_nodes_of_autograd(
+    passes: Dict[str, Pass], which: str
+) -> None:
+    """Their numbers decide how a backward through a backward rounds."""
+    different = {}
+    for name, _ in trained(passes["late"], passes[which]):
+        plain, other = (passes[p].result(name)["nodes"] for p in ("late", which))
+        if plain != other:
+            different[name] = (plain, other)
+
+    assert different == {}
 
 
 @pytest.mark.parametrize("policy", ["offload", "recompute"])

@@ -266,21 +266,8 @@ void Operator::operator()(const c10::OperatorHandle &, c10::DispatchKeySet keys,
         run_halves(*this, host, keys, stack);
 }
 
-static bool any_complex(const Operator &op, const Stack &stack)
-{
-    for (size_t i = stack.size() - op.arguments(); i < stack.size(); i++)
-        if (stack[i].isTensor() && stack[i].toTensor().defined() &&
-            stack[i].toTensor().is_complex())
-            return true;
-    return false;
-}
-
 void host_real(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
 {
-    if (op.complex_by_meta && any_complex(op, *stack)) {
-        host_meta(op, keys, stack);
-        return;
-    }
     op.real.callBoxed(op.handle, keys, stack);
 }
 

@@ -74,7 +74,6 @@ struct Operator : c10::OperatorKernel {
     Body body; // NULL: nothing to compute
     bool whole = false; // `host` is all of it: decides itself what is computed, and when
     bool random = false;
-    bool complex_by_meta = false; // see host_real
     std::vector<bool> written; // by argument
     // For mode auto.
     std::vector<bool> unread; // by argument: written without being read
@@ -84,8 +83,7 @@ struct Operator : c10::OperatorKernel {
 
 // --- Host passes
 
-// PyTorch's own CUDA kernel. Many compile their code for complex numbers with NVRTC, which
-// is closed, when they first run; for complex arguments this is host_meta where it can be.
+// PyTorch's own CUDA kernel.
 void host_real(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
 // The Meta kernel says what the results are; they are allocated, nothing else is.
 void host_meta(const Operator &op, c10::DispatchKeySet keys, Stack *stack);

@@ -372,8 +372,6 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle,
     if (!computes)
         made->body = nullptr;
     made->heavy = (row && is_heavy(*row)) || grows_faster(full);
-    made->complex_by_meta =
-        !row && handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
     if (row) {
         made->host = row->host;
         made->body = row->body;

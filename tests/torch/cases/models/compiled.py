@@ -44,7 +44,7 @@ def compiled_part(place):
     train(place, net, loss)
 
 
-@model(missing="the fuser of torch.jit compiles with NVRTC")
+@model
 def scripted(place):
     net = torch.jit.script(
         nn.Sequential(nn.Linear(WIDTH, 64), nn.ReLU(), nn.Linear(64, WIDTH))

@@ -5,14 +5,11 @@ import torch
 import torch.nn.functional as F
 from torch import func, nn
 
-from .registry import STEPS, adamw, model, sgd, train
+from .registry import ORDER, STEPS, adamw, model, sgd, train
 
 WIDTH = 8
 ROUNDING = 2e-6
 RACE = "graphs that a backward made are let go by two threads"
-# Autograd runs nodes by their numbers, which each thread counts for itself: those that a
-# backward makes on its device's thread are numbered apart from the program's own.
-ORDER = "a backward through a backward adds gradients up in another order on a device"
 
 
 def smooth(*sizes):
@@ -292,7 +289,7 @@ def least_squares(place):
     train(place, net, loss)
 
 
-@model(values="NVRTC")
+@model
 def spectral(place):
     """A Fourier layer over images: complex weights, einsum, inverse transforms."""
     weight = nn.Parameter(torch.randn(3, 3, 4, 3, dtype=torch.complex64) / 3)
@@ -330,7 +327,7 @@ def short_time_fourier(place):
     train(place, net, loss)
 
 
-@model(values="NVRTC")
+@model
 def complex_layers(place):
     net = nn.Sequential(nn.Linear(WIDTH, 12), nn.Linear(12, WIDTH)).to(torch.complex64)
 

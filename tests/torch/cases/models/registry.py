@@ -5,6 +5,10 @@ import torch
 
 STEPS = 3
 MODELS = {}
+# Autograd runs nodes by their numbers, which each thread counts for itself: those that a
+# backward makes on its device's thread are numbered apart from the program's own. With
+# the backward on the program's thread the bits are the CPU's.
+ORDER = "a backward through a backward adds gradients up in another order on a device"
 
 
 class Model:

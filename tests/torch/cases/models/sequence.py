@@ -11,10 +11,10 @@ from .registry import adamw, model, sgd, train
 
 WIDTH, LENGTH, WORDS = 16, 12, 40
 
-RECURRENT = "recurrent layers have no body"
 ROUNDING = 2e-6
 BF16 = 2e-2
 FORMULA = "fused attention by its formula: fp32's rounding, a few times"
+FUSED = "a fused cell's backward by its formula; the CPU has other operators there"
 LOW = "fused attention by its formula: rounding of bf16's 8 bits, a few times"
 
 
@@ -38,39 +38,39 @@ def recurrent(place, net, packed=False, state=False):
     train(place, nn.ModuleList([net, head]), loss)
 
 
-@model(missing=RECURRENT)
+@model
 def rnn(place):
     recurrent(place, nn.RNN(WIDTH, 20, nonlinearity="relu"))
 
 
-@model(missing=RECURRENT)
+@model
 def lstm(place):
     recurrent(
         place, nn.LSTM(WIDTH, 20, num_layers=2, bidirectional=True, batch_first=True)
     )
 
 
-@model(missing=RECURRENT)
+@model
 def lstm_projected(place):
     recurrent(place, nn.LSTM(WIDTH, 16, proj_size=0, bias=False))
 
 
-@model(missing=RECURRENT)
+@model
 def lstm_packed(place):
     recurrent(place, nn.LSTM(WIDTH, 20, batch_first=True), packed=True)
 
 
-@model(missing=RECURRENT)
+@model
 def gru(place):
     recurrent(place, nn.GRU(WIDTH, 20, num_layers=2))
 
 
-@model(missing=RECURRENT)
+@model
 def gru_packed(place):
     recurrent(place, nn.GRU(WIDTH, 20, bidirectional=True, batch_first=True), packed=True)
 
 
-@model(missing=RECURRENT)
+@model(bound=ROUNDING, why=FUSED)
 def lstm_cells(place):
     """A cell in a loop, the gradient cut half way."""
     cell, head = nn.LSTMCell(WIDTH, 20), nn.Linear(20, WIDTH)
@@ -88,7 +88,7 @@ def lstm_cells(place):
     train(place, nn.ModuleList([cell, head]), loss)
 
 
-@model(missing=RECURRENT)
+@model(bound=ROUNDING, why=FUSED)
 def gru_cells(place):
     cell, plain = nn.GRUCell(WIDTH, 20), nn.RNNCell(20, WIDTH)
 
@@ -104,7 +104,7 @@ def gru_cells(place):
     train(place, nn.ModuleList([cell, plain]), loss)
 
 
-@model(missing=RECURRENT)
+@model(bound=ROUNDING, why=FUSED)
 def translation(place):
     """An encoder, a decoder with attention, padding left out of the loss."""
     words = nn.Embedding(WORDS, WIDTH, padding_idx=0)
@@ -364,7 +364,7 @@ def encoder(place):
     place.finish(torch.stack(seen))
 
 
-@model(values="NVRTC")
+@model
 def state_space(place):
     """A diagonal state space as a convolution by fft: complex parameters and kernels."""
     states = 8

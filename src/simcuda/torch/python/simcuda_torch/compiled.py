@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.compile where values count.
+"""Compilers: what cannot compile here is left out, and said.
 
-Inductor makes kernels, and kernels compute nothing on the simulated device. What it would
+torch.jit's fuser compiles with NVRTC, which is closed. torch.compile where values count:
+inductor makes kernels, and kernels compute nothing on the simulated device. What it would
 compile is run by aot_eager instead: the same graphs, forward and backward, as PyTorch's
 own operators. What inductor makes constants of its kernels, these copy from the host: a
 CUDA graph that is captured meanwhile takes them as constants, too. Tried on 2.15, the
@@ -11,23 +12,30 @@ rest also on 2.14.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import typing
 
-NOTE = "torch.compile ran aot_eager in place of inductor, whose kernels compute nothing"
+INDUCTOR = (
+    "torch.compile ran aot_eager in place of inductor, whose kernels compute nothing"
+)
+FUSER = (
+    "torch.jit ran without its fuser, which compiles with NVRTC: "
+    "on a card fused operators may need less memory"
+)
 
 
-def say_once(said: typing.List[bool] = []) -> None:
-    if said:
+def say_once(text: str, said: typing.Set[str] = set()) -> None:
+    if text in said:
         return
-    said.append(True)
-    sys.stderr.write(f"simcuda: {NOTE}\n")
+    said.add(text)
+    sys.stderr.write(f"simcuda: {text}\n")
     process = ctypes.CDLL(None)
     note = getattr(process, "actswap_note", None)
     if note is not None:
         # The report is written when Python's own strings are gone.
         process.strdup.restype = ctypes.c_void_p
-        note(ctypes.c_void_p(process.strdup(NOTE.encode())))
+        note(ctypes.c_void_p(process.strdup(text.encode())))
 
 
 def is_on_device(torch: typing.Any, value: typing.Any) -> bool:
@@ -72,8 +80,26 @@ def replace_inductor(torch: typing.Any, bodies: ctypes.CDLL) -> None:
             return inductor(self, module, inputs, **rest)
         from torch._dynamo.backends.debugging import aot_eager, boxed_nop
 
-        say_once()
+        say_once(INDUCTOR)
         marked = with_constants(bodies, boxed_nop)
         return aot_eager(module, inputs, fw_compiler=marked, bw_compiler=marked)
 
     wrapper.__call__ = call
+
+
+def keep_no_kernels() -> None:
+    """What NVRTC's stand-in gives is empty: no later process may find it in a cache."""
+    os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
+
+
+def leave_fuser(torch: typing.Any) -> None:
+    """Scripted and traced modules run operator by operator on the device."""
+    torch._C._jit_override_can_fuse_on_gpu(False)
+    scripted = torch.jit._script.RecursiveScriptModule
+    create = scripted.__init__
+
+    def created(self: typing.Any, *args: typing.Any) -> None:
+        create(self, *args)
+        say_once(FUSER)
+
+    scripted.__init__ = created
