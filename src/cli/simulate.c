@@ -28,6 +28,9 @@ static int set_triton(const char *compute)
         err = as_launch_set("TORCH_DISABLE_NATIVE_JIT", "1");
     if (!err && !strcmp(compute, "values"))
         err = as_launch_set("TRITON_INTERPRET", "1");
+    // Of inductor's two ways to launch, that which says what a kernel writes.
+    if (!err && !strcmp(compute, "auto"))
+        err = as_launch_set("TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER", "0");
     return err;
 }
 

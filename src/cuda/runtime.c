@@ -233,7 +233,7 @@ int as_cuda_device_name(int device, char *name, size_t name_bytes)
 
 // As src/simcuda/simcuda.h has it, which only its own parts include.
 enum { SIM_AUTO = 1, SIM_VALUES };
-enum { SIM_KNOWN = 2 };
+enum { SIM_KNOWN = 3 };
 
 bool as_cuda_skips_bytes(void)
 {

@@ -50,9 +50,10 @@ bool as_cuda_skips_bytes(void);
 bool as_cuda_computed(const void *address, size_t bytes);
 
 // How often the program read what a simulated device did not compute, or what rests on an
-// assumption, and how often an operator was refused for lack of values.
+// assumption, how often an operator was refused for lack of values, and after how many
+// launches nothing had values, as nothing is known of what they write.
 struct as_missed {
-    unsigned long unknown, assumed, refused;
+    unsigned long unknown, assumed, refused, forgotten;
 };
 
 struct as_missed as_cuda_missed(void);

@@ -98,6 +98,7 @@ static void write_device(struct as_json *json, const struct as_facts *facts)
         as_json_number(json, "reads_not_computed", facts->missed.unknown);
         as_json_number(json, "reads_assumed", facts->missed.assumed);
         as_json_number(json, "refused", facts->missed.refused);
+        as_json_number(json, "values_forgotten", facts->missed.forgotten);
     }
     as_json_close(json, '}');
 }

@@ -207,6 +207,9 @@ static void add_missed(struct page *page, const struct as_missed *missed)
     if (missed->assumed)
         add(page, "  assumed          %lu read%s rest on numbers not computed\n",
             missed->assumed, plural(missed->assumed));
+    if (missed->refused && missed->forgotten)
+        add(page, "  forgotten        %lu launch%s left no values anywhere\n",
+            missed->forgotten, missed->forgotten == 1 ? "" : "es");
     if (missed->refused || missed->unknown || missed->assumed)
         add(page, "                   --compute values computes everything\n");
 }

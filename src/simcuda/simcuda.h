@@ -29,6 +29,13 @@ enum sim_compute {
 
 enum sim_compute sim_compute(void);
 
+// What a result rests on, beside what was read for it (SIM_AUTO).
+enum sim_assumption {
+    SIM_ASSUMES_NOTHING,
+    SIM_ASSUMES_LIKELY, // that numbers not computed are finite, or fall so by chance
+    SIM_ASSUMES_ANSWER, // an answer that the card might not give
+};
+
 // One operator body's work. `run` is called at most once, or, if the stream was captured
 // (sim_captures), once for each replay, never twice at a time; it must not call
 // CUDA and must not wait for any other thread. `destroy` is called once, after that: there,
@@ -39,7 +46,7 @@ struct sim_work {
     void (*run)(void *arg);
     void (*destroy)(void *arg);
     void *arg;
-    bool assumes; // what it writes rests on an assumption
+    enum sim_assumption assumes;
 };
 
 // What a piece of work reads and writes, in device memory.
@@ -76,8 +83,15 @@ void sim_host_pass_readable(bool (*readable)(const void *address));
 void sim_launches_allow(void);
 void sim_launches_forbid(void);
 
-// True where the launch that this thread is about to make does nothing and is no error.
-// Under SIM_AUTO nothing has values after it, unless it is in a host pass or allowed.
+// Names what the thread's next launch of that kernel writes: under SIM_AUTO only this
+// loses its values, and not everything on every device. It holds for one launch, or until
+// sim_launch_end(); kernel and writes must stay that long.
+void sim_launch_begin(const char *kernel, const struct sim_access *writes, size_t count);
+void sim_launch_end(void);
+
+// True where a closed library's call, which may launch anything, does nothing and is no
+// error. Under SIM_AUTO nothing has values after it, nor after any graph from then on,
+// unless it is in a host pass or allowed.
 bool sim_launches_do_nothing(void);
 
 // --- Which memory has values (SIM_AUTO)
@@ -85,6 +99,7 @@ bool sim_launches_do_nothing(void);
 enum sim_values {
     SIM_UNKNOWN, // not computed: a read by the program gives a placeholder
     SIM_ASSUMED, // computed from an assumption
+    SIM_LIKELY, // from no other assumption than SIM_ASSUMES_LIKELY: sizes may hang on it
     SIM_KNOWN, // what the card would have
 };
 
@@ -110,9 +125,10 @@ struct sim_element {
 void sim_element_set(const struct sim_element *element);
 
 // Counted for the report: reads by the program of what was not computed, of what rests
-// on assumptions, and operators that were refused for lack of values.
+// on assumptions, operators that were refused for lack of values, and launches of which
+// nothing is known, so that nothing had values after them.
 struct sim_missed {
-    unsigned long unknown, assumed, refused;
+    unsigned long unknown, assumed, refused, forgotten;
 };
 
 void sim_missed_read(enum sim_values values);

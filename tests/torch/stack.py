@@ -51,6 +51,8 @@ def environment(**settings: str) -> Dict[str, str]:
     clean.update({f"ACTSWAP_{name.upper()}": value for name, value in settings.items()})
     if clean["ACTSWAP_SIM_COMPUTE"] == "values":
         clean["TRITON_INTERPRET"] = "1"
+    elif clean["ACTSWAP_SIM_COMPUTE"] == "auto":
+        clean["TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER"] = "0"
     return clean
 
 

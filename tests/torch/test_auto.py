@@ -43,8 +43,11 @@ def test_a_number_that_is_not_computed_reads_as_one() -> None:
         "isfinite": [True] * 2,
         "validated": True,
         "confusion": True,
+        "those that are finite": [1024],
         "best so far": True,
         "sampled": True,
+        "samples": True,
+        "the same samples": True,
     }
 
 
@@ -57,6 +60,10 @@ def test_sizes_and_decisions_are_refused_by_name() -> None:
         "unique": ("aten::_unique2", SIZE),
         "bincount": ("aten::bincount", SIZE),
         "repeat_interleave": ("aten::repeat_interleave.Tensor", SIZE),
+        "sparse": (
+            "aten::_coalesce",
+            "makes a sparse result whose size depends on values",
+        ),
         "an assumed index": ("aten::_unique2", SIZE),
         "count": ("aten::_local_scalar_dense", DECISION),
         "decision": ("aten::_local_scalar_dense", DECISION),

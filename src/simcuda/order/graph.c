@@ -2,9 +2,11 @@
 #include "simcuda/order/graph.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "simcuda/order/entry.h"
 #include "simcuda/order/handles.h"
+#include "simcuda/simcuda.h"
 
 static struct sim_handles handles = {.tag = 4};
 static unsigned ids;
@@ -18,6 +20,18 @@ struct sim_shared_work *sim_shared_work_create(const struct sim_task *task)
         return NULL;
     work->references = 1;
     work->task = *task;
+    if (!task->lost.count)
+        return work;
+
+    const size_t bytes = task->lost.count * sizeof(*task->lost.accesses);
+    struct sim_access *accesses = malloc(bytes);
+
+    if (!accesses) {
+        free(work);
+        return NULL;
+    }
+    memcpy(accesses, task->lost.accesses, bytes);
+    work->task.lost.accesses = accesses;
     return work;
 }
 
@@ -48,6 +62,8 @@ void sim_works_sweep(void)
         first = work->dropped;
         if (work->task.destroy)
             work->task.destroy(work->task.arg);
+        if (work->task.lost.count)
+            free((void *)work->task.lost.accesses);
         free(work);
     }
 }

@@ -19,7 +19,7 @@
 // sim_works_sweep().
 struct sim_shared_work {
     unsigned references;
-    struct sim_task task;
+    struct sim_task task; // its `lost` is the work's own
     cudaEvent_t event; // of nodes that record an event or wait for one
     struct sim_shared_work *dropped; // the next one
 };

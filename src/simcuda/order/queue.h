@@ -25,6 +25,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct sim_access;
+
+// Memory in which nobody's work leaves values (SIM_AUTO): the accesses that write.
+struct sim_lost {
+    const struct sim_access *accesses;
+    size_t count;
+    bool all; // anywhere on any device
+};
+
 struct sim_task {
     const char *name;
     void (*run)(void *arg); // NULL: nothing to do but to keep the order
@@ -37,6 +46,7 @@ struct sim_task {
     // each replay: `destroy` then comes after the last one.
     enum cudaGraphNodeType type;
     bool uncapturable;
+    struct sim_lost lost; // at each replay; read during the submission only
 };
 
 cudaError_t sim_queue_submit(cudaStream_t stream, const struct sim_task *task);

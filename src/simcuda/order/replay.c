@@ -6,6 +6,7 @@
 
 #include "simcuda/order/capture.h"
 #include "simcuda/order/handles.h"
+#include "simcuda/runtime/values.h"
 #include "simcuda/simcuda.h"
 
 #define NOWHERE SIZE_MAX
@@ -366,6 +367,14 @@ static void launch(struct exec *exec, struct sim_stream *stream)
     sim_entry_release(end);
 }
 
+static void lose_values(const struct plan *plan)
+{
+    if (sim_values_always_lost())
+        sim_values_lose(&(struct sim_lost){.all = true});
+    for (size_t i = 0; i < plan->count; i++)
+        sim_values_lose(&plan->steps[i].work->task.lost);
+}
+
 cudaError_t sim_exec_launch(cudaGraphExec_t handle, cudaStream_t stream_handle)
 {
     cudaError_t error = cudaErrorInvalidValue;
@@ -378,10 +387,12 @@ cudaError_t sim_exec_launch(cudaGraphExec_t handle, cudaStream_t stream_handle)
 
     if (exec)
         error = stream ? sim_capture_admit(stream) : cudaErrorInvalidResourceHandle;
-    if (!error && stream->capture)
+    if (!error && stream->capture) {
         error = sim_capture_add_child(stream, exec->graph);
-    else if (!error)
+    } else if (!error) {
+        lose_values(exec->plan);
         launch(exec, stream);
+    }
     sim_queue_unlock();
     return error;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/cost.h"
-#include "simcuda/runtime/kernel.h"
+#include "simcuda/runtime/launch.h"
 #include "simcuda/runtime/memory.h"
 #include "simcuda/runtime/values.h"
 #include "simcuda/simcuda.h"
@@ -110,18 +111,29 @@ static bool locate(const struct copy *copy, enum cudaMemcpyKind kind, struct sid
             span(copy->from_pitch, copy->width, copy->rows) <= sides->from.bytes_after);
 }
 
-// What the framework's host code copies between operators' bodies.
-static bool skipped(const struct copy *copy, const struct sides *sides)
+// What the framework's host code copies between operators' bodies. A read that it may not
+// make is an error of a package's operator, and ends the run for the framework's own.
+static bool skipped(const struct copy *copy, const struct sides *sides,
+                    cudaError_t *error)
 {
+    *error = cudaSuccess;
     if (!sim_in_host_pass())
         return false;
     if (sides->to.place == SIM_DEVICE)
         return true;
-    if (sides->from.place == SIM_DEVICE && !sim_host_pass_reads(copy->from))
+    if (sides->from.place != SIM_DEVICE || sim_host_pass_reads(copy->from))
+        return false;
+    if (!strncmp(sim_host_pass_name(), "aten::", strlen("aten::")))
         sim_fail("operator %s: its host code reads a value from the device; it needs a "
                  "body of its own",
                  sim_host_pass_name());
-    return false;
+    fprintf(stderr,
+            "simcuda: %s reads values that are not computed; use values (actswap "
+            "rehearse --compute values)\n",
+            sim_host_pass_name());
+    sim_missed_refuse();
+    *error = cudaErrorNotSupported;
+    return true;
 }
 
 // --- What has values (SIM_AUTO)
@@ -234,6 +246,14 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
     const bool staged =
         sides->from.place == SIM_PAGEABLE && !on_host(sides->to.place) && !captured;
     const size_t bytes = copy->width * copy->rows;
+    const struct sim_access written = {
+        .address = copy->to,
+        .bytes = span(copy->to_pitch, copy->width, copy->rows),
+        .write = true,
+    };
+    const bool leaves =
+        sides->to.place == SIM_DEVICE ||
+        (sides->to.place == SIM_PINNED && sides->from.place == SIM_DEVICE);
     const bool move = moves(copy, sides, captured);
     cudaError_t error = cudaSuccess;
 
@@ -254,6 +274,7 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
         .type = cudaGraphNodeTypeMemcpy,
         .cost_ns = sim_cost_copy(sides->to.place == SIM_DEVICE,
                                  sides->from.place == SIM_DEVICE, bytes),
+        .lost = {&written, leaves, false},
     };
 
     // Of an entry without `run` nothing is destroyed.
@@ -267,14 +288,15 @@ static cudaError_t copy_bytes(const struct copy *what, enum cudaMemcpyKind kind,
                               cudaStream_t stream, bool async)
 {
     struct sides sides;
+    cudaError_t error;
 
     if (!what->width || !what->rows)
         return cudaSuccess;
     if (!what->to || !what->from || !locate(what, kind, &sides))
         return cudaErrorInvalidValue;
     sim_device_activate();
-    if (skipped(what, &sides))
-        return cudaSuccess;
+    if (skipped(what, &sides, &error))
+        return error;
 
     struct copy *copy = malloc(sizeof(*copy));
 
@@ -387,6 +409,7 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
     if (fills)
         *fill = (struct fill){to, value, bytes};
 
+    const struct sim_access written = {.address = to, .bytes = bytes, .write = true};
     const struct sim_task task = {
         .name = "memset",
         .run = fills ? run_fill : NULL,
@@ -394,6 +417,7 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
         .arg = fill,
         .cost_ns = sim_cost_fill(bytes),
         .type = cudaGraphNodeTypeMemset,
+        .lost = {&written, 1, false},
     };
 
     return async || on_device ? sim_queue_submit(stream, &task)

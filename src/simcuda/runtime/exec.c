@@ -6,7 +6,6 @@
 #include "simcuda/order/graph.h"
 #include "simcuda/runtime/device.h"
 #include "simcuda/runtime/newer.h"
-#include "simcuda/runtime/values.h"
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags)
@@ -89,7 +88,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     SIM_ENTER();
     sim_device_activate();
-    sim_values_forget();
     return sim_error(sim_exec_launch(exec, stream));
 }
 

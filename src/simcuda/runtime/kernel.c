@@ -13,7 +13,7 @@
 #include "simcuda/runtime/compiler.h"
 #include "simcuda/runtime/cost.h"
 #include "simcuda/runtime/device.h"
-#include "simcuda/runtime/values.h"
+#include "simcuda/runtime/launch.h"
 #include "simcuda/simcuda.h"
 
 // Kernels by the address of their host function, open addressing. Never removed: the
@@ -28,62 +28,6 @@ static struct {
     struct kernel *slots;
     size_t count, capacity; // a power of two
 } kernels = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool (*pass_readable)(const void *address);
-static __thread unsigned pass_depth;
-static __thread const char *pass_name;
-static __thread unsigned allow_depth;
-
-void sim_host_pass_enter(const char *op)
-{
-    if (!pass_depth++)
-        pass_name = op;
-}
-
-void sim_host_pass_leave(void)
-{
-    if (!--pass_depth)
-        pass_name = NULL;
-}
-
-bool sim_in_host_pass(void)
-{
-    return pass_depth > 0;
-}
-
-void sim_host_pass_readable(bool (*readable)(const void *address))
-{
-    pass_readable = readable;
-}
-
-bool sim_host_pass_reads(const void *address)
-{
-    return pass_readable && pass_readable(address);
-}
-
-const char *sim_host_pass_name(void)
-{
-    return pass_name ? pass_name : "(unnamed)";
-}
-
-void sim_launches_allow(void)
-{
-    allow_depth++;
-}
-
-void sim_launches_forbid(void)
-{
-    allow_depth--;
-}
-
-bool sim_launches_do_nothing(void)
-{
-    if (pass_depth || allow_depth)
-        return true;
-    // Whatever it writes has no values from here on.
-    sim_values_forget();
-    return sim_compute() != SIM_VALUES;
-}
 
 static struct kernel *slot_of(struct kernel *slots, size_t capacity, const void *function)
 {
@@ -247,14 +191,17 @@ static bool fits(const struct sim_device *device, dim3 grid, dim3 block,
 
 static cudaError_t launch_named(const char *name, cudaStream_t stream)
 {
-    if (pass_depth)
+    struct sim_lost lost;
+
+    if (sim_in_host_pass())
         return cudaSuccess;
-    if (!sim_launches_do_nothing())
+    if (!sim_launch_leaves(name, &lost))
         sim_fail("kernel %s was launched under ACTSWAP_SIM_COMPUTE=values and no "
                  "operator body computed it: its results would be wrong",
                  name);
     return sim_queue_submit(
-        stream, &(struct sim_task){.name = "kernel", .cost_ns = sim_cost_launch()});
+        stream,
+        &(struct sim_task){.name = "kernel", .cost_ns = sim_cost_launch(), .lost = lost});
 }
 
 int sim_launch(const char *name, void *stream)

@@ -6,11 +6,7 @@
 //
 // Thread-safety: every function may be called from any thread.
 
-#include <stdbool.h>
 #include <stddef.h>
-
-// Whether a host pass may read there.
-bool sim_host_pass_reads(const void *address);
 
 // For the simulated driver, which finds them by name.
 int sim_launch(const char *name, void *stream);

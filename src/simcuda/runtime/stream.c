@@ -248,6 +248,7 @@ int sim_submit(void *stream, const struct sim_work *work,
                                                        .destroy = work->destroy,
                                                        .arg = work->arg,
                                                        .cost_ns = sim_cost_access(bytes),
+                                                       .lost = {accesses, count, false},
                                                    }));
 }
 

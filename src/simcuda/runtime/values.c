@@ -18,7 +18,8 @@ static struct book device = {.usual = SIM_UNKNOWN};
 static struct book host = {.usual = SIM_KNOWN};
 static struct book awaited = {.usual = SIM_KNOWN}; // SIM_UNKNOWN until the copy has run
 
-static atomic_ulong missed_unknown, missed_assumed, missed_refused;
+static atomic_ulong missed_unknown, missed_assumed, missed_refused, missed_forgotten;
+static atomic_bool always_lost;
 static __thread struct sim_element element = {.bytes = 1};
 
 static enum sim_values least(enum sim_values a, enum sim_values b)
@@ -147,9 +148,33 @@ bool sim_values_awaited_host(const void *address, size_t bytes)
     return get(&awaited, address, bytes) == SIM_UNKNOWN;
 }
 
-void sim_values_forget(void)
+void sim_values_lose(const struct sim_lost *lost)
 {
-    set(&device, NULL, SIZE_MAX, SIM_UNKNOWN);
+    if (sim_compute() != SIM_AUTO)
+        return;
+    if (lost->all) {
+        missed_forgotten++;
+        set(&device, NULL, SIZE_MAX, SIM_UNKNOWN);
+    }
+    for (size_t i = 0; i < lost->count; i++) {
+        const struct sim_access *access = &lost->accesses[i];
+
+        if (access->write && sim_is_device(access->address))
+            sim_values_set(access->address, access->bytes, SIM_UNKNOWN);
+        else if (access->write)
+            sim_values_set_host(access->address, access->bytes, SIM_UNKNOWN);
+    }
+}
+
+void sim_values_lose_always(void)
+{
+    always_lost = true;
+    sim_values_lose(&(struct sim_lost){.all = true});
+}
+
+bool sim_values_always_lost(void)
+{
+    return always_lost;
 }
 
 // Of bytes between a tensor's own nothing new is known.
@@ -165,7 +190,12 @@ static void write_access(const struct sim_access *access, enum sim_values values
 bool sim_values_pass(const struct sim_work *work, const struct sim_access *accesses,
                      size_t count, bool captured)
 {
-    enum sim_values values = work->assumes ? SIM_ASSUMED : SIM_KNOWN;
+    static const enum sim_values left[] = {
+        [SIM_ASSUMES_NOTHING] = SIM_KNOWN,
+        [SIM_ASSUMES_LIKELY] = SIM_LIKELY,
+        [SIM_ASSUMES_ANSWER] = SIM_ASSUMED,
+    };
+    enum sim_values values = left[work->assumes];
 
     if (sim_compute() != SIM_AUTO)
         return true;
@@ -197,7 +227,7 @@ void sim_missed_read(enum sim_values values)
 {
     if (values == SIM_UNKNOWN)
         missed_unknown++;
-    else if (values == SIM_ASSUMED)
+    else if (values != SIM_KNOWN)
         missed_assumed++;
 }
 
@@ -208,5 +238,6 @@ void sim_missed_refuse(void)
 
 void sim_missed_get(struct sim_missed *missed)
 {
-    *missed = (struct sim_missed){missed_unknown, missed_assumed, missed_refused};
+    *missed = (struct sim_missed){missed_unknown, missed_assumed, missed_refused,
+                                  missed_forgotten};
 }

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "simcuda/order/queue.h"
 #include "simcuda/simcuda.h"
 
 // Decides whether the work may run, and enters what it leaves behind. Work that is
@@ -33,9 +34,13 @@ void sim_values_set_host(const void *address, size_t bytes, enum sim_values valu
 void sim_values_landed_host(const void *address, size_t bytes);
 bool sim_values_awaited_host(const void *address, size_t bytes);
 
-// A kernel that nobody computes, or a graph, runs: nothing on any device has values any
-// more.
-void sim_values_forget(void);
+// What nobody computes has run: what it wrote has no values any more.
+void sim_values_lose(const struct sim_lost *lost);
+
+// The same of all device memory, now and after each launch of a graph: some graph may
+// hold such work.
+void sim_values_lose_always(void);
+bool sim_values_always_lost(void);
 
 // What the calling thread's copies move; never NULL.
 const struct sim_element *sim_element_get(void);

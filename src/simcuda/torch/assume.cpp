@@ -21,6 +21,11 @@ Assumed all_of(Fill fill)
     return {{fill}, -1};
 }
 
+Assumed as_likely(Fill fill)
+{
+    return {{fill}, -1, true};
+}
+
 std::optional<Assumed> zero(const Operator &, const Stack &)
 {
     return all_of(Fill::zero);
@@ -29,6 +34,11 @@ std::optional<Assumed> zero(const Operator &, const Stack &)
 std::optional<Assumed> one(const Operator &, const Stack &)
 {
     return all_of(Fill::one);
+}
+
+std::optional<Assumed> none_is(const Operator &, const Stack &)
+{
+    return as_likely(Fill::zero);
 }
 
 std::optional<Assumed> second_zero(const Operator &, const Stack &)
@@ -46,7 +56,9 @@ std::optional<Assumed> second_count(const Operator &op, const Stack &arguments)
 std::optional<Assumed> sample(const Operator &op, const Stack &arguments)
 {
     const bool again = arguments[op.place("replacement")].toBool();
-    return all_of(again ? Fill::zero : Fill::count);
+    if (!again && arguments[op.place("num_samples")].toInt() > 1)
+        return all_of(Fill::count);
+    return Assumed{{Fill::draw}, arguments[0].toTensor().size(-1), true};
 }
 
 bool is_floating(const c10::IValue &value)
@@ -67,7 +79,7 @@ std::optional<Assumed> beside_infinity(const Operator &op, const Stack &argument
     const std::string base = op.name.substr(6, 2);
     const bool yes =
         base == "ne" || (base[0] == 'l' && bound > 0) || (base[0] == 'g' && bound < 0);
-    return all_of(yes ? Fill::one : Fill::zero);
+    return as_likely(yes ? Fill::one : Fill::zero);
 }
 
 // A number equals itself unless it is NaN; of two where only one is known nothing says
@@ -77,7 +89,7 @@ std::optional<Assumed> equality(const Operator &op, const Stack &arguments)
     const auto &left = arguments[0].toTensor(), &right = arguments[1].toTensor();
     const bool unequal = op.name.compare(6, 2, "ne") == 0;
     if (left.is_same(right))
-        return all_of(unequal ? Fill::zero : Fill::one);
+        return as_likely(unequal ? Fill::zero : Fill::one);
     if (values_of(left) == SIM_UNKNOWN && values_of(right) == SIM_UNKNOWN)
         return std::nullopt;
     if (left.dim() == 0 || right.dim() == 0)
@@ -88,7 +100,7 @@ std::optional<Assumed> equality(const Operator &op, const Stack &arguments)
 // Gradients are taken to be finite: what was found so far stays.
 std::optional<Assumed> unscale(const Operator &, const Stack &)
 {
-    return Assumed{{Fill::nothing, Fill::same}, -1};
+    return Assumed{{Fill::nothing, Fill::same}, -1, true};
 }
 
 struct Row {
@@ -112,9 +124,9 @@ const Row rows[] = {
     {"searchsorted", zero},
     {"bucketize", zero},
     // All numbers are finite.
-    {"isnan", zero},
-    {"isposinf", zero},
-    {"isneginf", zero},
+    {"isnan", none_is},
+    {"isposinf", none_is},
+    {"isneginf", none_is},
     {"_amp_foreach_non_finite_check_and_unscale_", unscale},
     {"eq.Scalar", beside_infinity},
     {"ne.Scalar", beside_infinity},
@@ -154,17 +166,23 @@ bool can_assume(const std::string &name)
     return rule_of(name) != nullptr;
 }
 
-void fill(const at::Tensor &alias, Fill how, int64_t dim)
+static void count(const at::Tensor &alias, int64_t dim)
 {
-    if (how == Fill::zero || how == Fill::one)
-        alias.fill_(how == Fill::one);
-    if (how != Fill::count)
-        return;
     const int64_t d = alias.dim() ? dim + (dim < 0 ? alias.dim() : 0) : 0;
     std::vector<int64_t> shape(static_cast<size_t>(alias.dim()), 1);
     if (alias.dim())
         shape[static_cast<size_t>(d)] = alias.size(d);
     alias.copy_(at::arange(alias.dim() ? alias.size(d) : 1, alias.options()).view(shape));
+}
+
+void fill(const at::Tensor &alias, Fill how, int64_t number, at::Generator generator)
+{
+    if (how == Fill::zero || how == Fill::one)
+        alias.fill_(how == Fill::one);
+    if (how == Fill::count)
+        count(alias, number);
+    if (how == Fill::draw)
+        alias.random_(0, number, std::move(generator));
 }
 
 } // namespace simtorch

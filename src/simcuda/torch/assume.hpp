@@ -18,13 +18,15 @@ enum class Fill {
     zero,
     one,
     count, // 0, 1, 2, ... along a dimension
+    draw, // of the numbers below a bound, each as likely
     same, // keeps what it is: written in place
 };
 
 struct Assumed {
     // By result. An operator that writes in place: by argument that it writes, in order.
     std::vector<Fill> fills;
-    int64_t dim = -1; // for Fill::count
+    int64_t number = -1; // of Fill::count the dimension, of Fill::draw the bound
+    bool likely = false; // SIM_ASSUMES_LIKELY
 };
 
 // What the operator leaves when it reads numbers that were not computed, if anything.
@@ -34,7 +36,7 @@ std::optional<Assumed> assume(const Operator &op, const Stack &arguments);
 bool can_assume(const std::string &name);
 
 // Fills one alias.
-void fill(const at::Tensor &alias, Fill how, int64_t dim);
+void fill(const at::Tensor &alias, Fill how, int64_t number, at::Generator generator);
 
 } // namespace simtorch
 

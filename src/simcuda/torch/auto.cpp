@@ -6,9 +6,11 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
+#include <ATen/SparseCsrTensorUtils.h>
 
 #include "assume.hpp"
 #include "host.hpp"
+#include "passage.hpp"
 #include "random.hpp"
 #include "where.hpp"
 
@@ -23,10 +25,16 @@ bool is_plain(const at::Tensor &tensor)
     return tensor.layout() == c10::kStrided && tensor.has_storage();
 }
 
+bool has_parts(const at::Tensor &tensor)
+{
+    return tensor.layout() == c10::kSparse ||
+           at::sparse_csr::is_sparse_compressed(tensor);
+}
+
 void body_fill(Call &call)
 {
     fill(call.results[0].toTensor(), static_cast<Fill>(call.arguments[0].toInt()),
-         call.arguments[1].toInt());
+         call.arguments[1].toInt(), cpu_generator(call.seed, call.offset));
 }
 
 } // namespace
@@ -51,6 +59,11 @@ void Footprint::add_tensor(const at::Tensor &tensor, bool written, bool unread)
 {
     if (!tensor.defined() || !tensor.is_cuda() || tensor._is_zerotensor())
         return;
+    if (has_parts(tensor)) {
+        for (const auto &part : parts_of(tensor))
+            add_tensor(part, written, unread);
+        return;
+    }
     if (!is_plain(tensor)) {
         foreign_ = true;
         return;
@@ -96,11 +109,22 @@ void Footprint::lose(const Operator &op, c10::DeviceIndex device, const void *ke
 {
     for (auto &access : accesses_)
         access.write = access.write && access.address != kept;
-    const sim_work nothing = {op.name.c_str(), nullptr, nullptr, nullptr, false};
+    const sim_work nothing = {op.name.c_str(), nullptr, nullptr, nullptr,
+                              SIM_ASSUMES_NOTHING};
     const int error =
         sim_submit(current_stream(device), &nothing, accesses_.data(), accesses_.size());
     if (error)
         sim_fail("%s could not be queued: error %d", op.name.c_str(), error);
+}
+
+bool can_compute_now(const Operator &op, const Stack &stack)
+{
+    if (sim_compute() != SIM_AUTO)
+        return sim_compute() == SIM_VALUES;
+    Footprint touched;
+    for (size_t i = 0; i < op.arguments(); i++)
+        touched.add(stack[stack.size() - op.arguments() + i], op.written[i], false);
+    return touched.cheap(op) && touched.values() == SIM_KNOWN;
 }
 
 // --- Calls
@@ -174,25 +198,29 @@ std::vector<at::Tensor> filled(const Operator &op, const Call &call)
     return found;
 }
 
-void submit_fill(const Operator &op, const at::Tensor &tensor, Fill how, int64_t dim)
+void submit_fill(const Call &of, const at::Tensor &tensor, Fill how,
+                 const Assumed &assumed)
 {
-    Call call = {op, body_fill, {static_cast<int64_t>(how), dim}, {tensor}};
-    call.assumes = true;
+    Call call = of;
+    call.body = body_fill;
+    call.arguments = {static_cast<int64_t>(how), assumed.number};
+    call.results = {tensor};
+    call.assumes = assumed.likely ? SIM_ASSUMES_LIKELY : SIM_ASSUMES_ANSWER;
     call.reads_results = how == Fill::same;
     submit(std::move(call));
 }
 
-void submit_assumed(const Operator &op, const Call &call, const Assumed &assumed)
+void submit_assumed(const Call &call, const Assumed &assumed)
 {
-    const auto tensors = filled(op, call);
+    const auto tensors = filled(call.op, call);
     for (size_t i = 0; i < tensors.size() && i < assumed.fills.size(); i++) {
         const auto &tensor = tensors[i];
         if (assumed.fills[i] == Fill::nothing || !tensor.defined() || !tensor.numel())
             continue;
         Footprint own;
         own.add(tensor, true, true);
-        if (own.cheap(op))
-            submit_fill(op, tensor, assumed.fills[i], assumed.dim);
+        if (own.cheap(call.op))
+            submit_fill(call, tensor, assumed.fills[i], assumed);
     }
 }
 
@@ -212,7 +240,7 @@ void finish_without(const Call &call, Footprint *touched)
     const auto assumed = op.assumes ? assume(op, call.arguments) : std::nullopt;
     touched->lose(op, device_of(call), assumed ? kept(call, *assumed) : nullptr);
     if (assumed)
-        submit_assumed(op, call, *assumed);
+        submit_assumed(call, *assumed);
 }
 
 void finish(Plan plan, Call call, Footprint *touched)
@@ -222,7 +250,7 @@ void finish(Plan plan, Call call, Footprint *touched)
         submit(std::move(call));
     } else if (plan == Plan::stand_in && cheap && only_integers(call.op, call)) {
         put_stand_ins(&call);
-        call.assumes = true;
+        call.assumes = SIM_ASSUMES_ANSWER;
         submit(std::move(call));
     } else {
         finish_without(call, touched);
@@ -241,7 +269,7 @@ void run_auto(const Operator &op, HostPass host, c10::DispatchKeySet keys, Stack
     for (size_t i = 0; i < op.arguments(); i++)
         touched.add(first[i], op.written[i], op.unread[i]);
     const Plan due = plan(op, call.arguments, touched);
-    if (op.random && due == Plan::compute)
+    if (op.random && (op.assumes || due == Plan::compute))
         note_generator(&call);
     host_pass(op, host, call.arguments, keys, stack);
 
@@ -269,8 +297,8 @@ void host_masked_select(const Operator &op, c10::DispatchKeySet keys, Stack *sta
 {
     const auto *first = top(stack, op.arguments());
     const at::Tensor self = first[0].toTensor(), mask = first[1].toTensor();
-    const bool values = values_of(mask) == SIM_KNOWN;
-    const bool sized = values && values_of(self) != SIM_KNOWN && !sim_in_host_pass();
+    const bool values = values_of(mask) >= SIM_LIKELY;
+    const bool sized = values && values_of(self) < SIM_LIKELY && !sim_in_host_pass();
     const bool printed = !values && python_prints_tensor();
     if (op.arguments() != 2 || !(sized || printed)) {
         host_eager(op, keys, stack);

@@ -39,6 +39,10 @@ void run_auto(const Operator &op, HostPass host, c10::DispatchKeySet keys, Stack
 // What is known of a tensor's memory; of one on the host all is.
 enum sim_values values_of(const at::Tensor &tensor);
 
+// Whether a call that computes at once, on the calling thread, may do so: the mode
+// computes it and its arguments, at the end of the stack, have values.
+bool can_compute_now(const Operator &op, const Stack &stack);
+
 bool is_integral(const at::Tensor &tensor);
 
 // Ends the call with one line: the operator, the program's line, `what` it lacks, and the

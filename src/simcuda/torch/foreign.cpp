@@ -8,6 +8,7 @@
 
 #include <c10/core/DeviceGuard.h>
 
+#include "auto.hpp"
 #include "operator.hpp"
 #include "passage.hpp"
 
@@ -62,36 +63,59 @@ bool any_on_device(const c10::IValue &value)
     return false;
 }
 
+// The package's own kernel.
+void host_package(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
+{
+    op.handle.redispatchBoxed(keys.remove(c10::DispatchKey::BackendSelect), stack);
+}
+
 // Work in the queue refers to its operator by address: none is ever destroyed.
 const Operator &known(const c10::OperatorHandle &op)
 {
     static std::unordered_map<c10::OperatorName, Operator *> all;
     const std::lock_guard<std::mutex> guard(lock);
     Operator *&found = all[op.operator_name()];
-    if (!found)
-        found = new Operator(op);
+    if (found)
+        return *found;
+    found = new Operator(op);
+    found->host = host_package;
+    found->body = nullptr;
+    // One that gives nothing and says that it writes nothing has not said what it does.
+    auto &written = found->written;
+    if (!found->returns() && std::count(written.begin(), written.end(), true) == 0)
+        written.assign(written.size(), true);
     return *found;
 }
 
 // Stands at BackendSelect: above every device's kernel, below autograd and tracing, and
-// nothing that packages use.
+// nothing that packages use. An operator that has a kernel for the CPU as well is computed
+// by that; where it is not computed, its CUDA kernel makes the allocations. One that has
+// none runs as it is.
 struct Foreign : c10::OperatorKernel {
-    void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys, Stack *stack)
+    void operator()(const c10::OperatorHandle &handle, c10::DispatchKeySet keys,
+                    Stack *stack)
     {
-        const size_t count = op.schema().arguments().size();
+        const size_t count = handle.schema().arguments().size();
         const bool on_device = std::any_of(stack->end() - static_cast<ptrdiff_t>(count),
                                            stack->end(), any_on_device);
-        if (on_device && sim_compute() == SIM_VALUES && !sim_in_host_pass() &&
-            has_kernel(op, {c10::DispatchKey::CUDA}) &&
-            has_kernel(op, {c10::DispatchKey::CPU,
-                            c10::DispatchKey::CompositeExplicitAutograd})) {
-            BelowAutograd below;
-            const c10::DeviceIndex device = device_of(*stack, count);
-            c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
-            Passage(device).run(known(op), stack);
+        const bool ours =
+            on_device && !sim_in_host_pass() &&
+            has_kernel(handle, {c10::DispatchKey::CUDA}) &&
+            has_kernel(handle, {c10::DispatchKey::CPU,
+                                c10::DispatchKey::CompositeExplicitAutograd});
+        if (!ours) {
+            handle.redispatchBoxed(keys.remove(c10::DispatchKey::BackendSelect), stack);
             return;
         }
-        op.redispatchBoxed(keys.remove(c10::DispatchKey::BackendSelect), stack);
+        const Operator &op = known(handle);
+        if (!can_compute_now(op, *stack)) {
+            run_halves(op, host_package, keys, stack);
+            return;
+        }
+        BelowAutograd below;
+        const c10::DeviceIndex device = device_of(*stack, count);
+        c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
+        Passage(device).run(op, stack);
     }
 };
 

@@ -2,6 +2,8 @@
 // Host passes of operators whose CUDA host code cannot run on the simulated device.
 #include "host.hpp"
 
+#include <algorithm>
+
 #include "auto.hpp"
 #include "where.hpp"
 
@@ -154,10 +156,15 @@ void check_values(const Operator &op, const c10::IValue &value)
     if (!value.isTensor() || !value.toTensor().defined() || !value.toTensor().is_cuda())
         return;
     const auto &tensor = value.toTensor();
-    if (values_of(tensor) != SIM_KNOWN)
+    if (values_of(tensor) < SIM_LIKELY)
         refuse(op.name, "makes a result whose size depends on values");
     TORCH_CHECK(computed_by_caller(tensor), "simcuda: ", op.name,
                 " is asked for values that its caller has not computed yet");
+}
+
+bool is_known(const c10::IValue &value)
+{
+    return !value.isTensor() || values_of(value.toTensor()) == SIM_KNOWN;
 }
 
 } // namespace
@@ -218,6 +225,7 @@ void host_eager(const Operator &op, c10::DispatchKeySet, Stack *stack)
     auto *first = top(stack, count);
     Pairs pairs;
     Aliases aliases;
+    const bool known = std::all_of(first, first + count, is_known);
     for (size_t i = 0; i < count; i++) {
         check_values(op, first[i]);
         const c10::IValue alias = aliases.value(first[i], op.written[i]);
@@ -233,7 +241,9 @@ void host_eager(const Operator &op, c10::DispatchKeySet, Stack *stack)
     const Stack computed(first, first + op.returns());
     for (size_t i = 0; i < op.returns(); i++)
         first[i] = from_stand_in(first[i], pairs, device);
-    submit({op, body_deliver, computed, Stack(first, first + op.returns())});
+    Call call = {op, body_deliver, computed, Stack(first, first + op.returns())};
+    call.assumes = known ? SIM_ASSUMES_NOTHING : SIM_ASSUMES_LIKELY;
+    submit(std::move(call));
 }
 
 // Inside another operator's host pass there is nothing to compute.

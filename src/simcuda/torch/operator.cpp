@@ -215,7 +215,7 @@ void submit(Call call)
 
     const auto &accesses = aliases.accesses();
     const char *name = call.op.name.c_str();
-    const bool assumes = call.assumes;
+    const sim_assumption assumes = call.assumes;
     const sim_work work = {name, call_run, call_destroy, new Call(std::move(call)),
                            assumes};
     const int error = sim_submit(stream, &work, accesses.data(), accesses.size());

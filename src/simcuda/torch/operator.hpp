@@ -45,7 +45,7 @@ struct Call {
     // If it is captured: where a replay finds the seed, and what to add to the offset.
     const int64_t *seed_at = nullptr, *offset_at = nullptr;
     bool captured = false; // its body runs at each replay
-    bool assumes = false; // mode auto: what it gives rests on an assumption
+    sim_assumption assumes = SIM_ASSUMES_NOTHING; // mode auto
     bool reads_results = false; // as they are before it
 };
 

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include <ATen/native/SparseTensorUtils.h>
+#include <ATen/ops/_coalesce.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 
 #include "auto.hpp"
@@ -76,6 +80,11 @@ bool begins(const Operator &op, const char *base)
     return plain.substr(0, plain.find('.')) == base;
 }
 
+void body_deliver_places(Call &call)
+{
+    deliver(call.results[0], call.arguments[0]);
+}
+
 // The sizes of a dense result of sparse arguments, or nothing.
 std::vector<int64_t> dense_sizes(const Operator &op, const c10::IValue *a)
 {
@@ -115,17 +124,35 @@ void host_dense_result(const Operator &op, Stack *stack, c10::DeviceIndex device
     stack->push_back(result);
 }
 
-bool is_known(const c10::IValue &value)
+// What a COO tensor becomes when equal places are added up hangs on its places only.
+bool host_coalesce(const Operator &op, Stack *stack, c10::DeviceIndex device)
 {
-    if (value.isTensorList() || value.isOptionalTensorList()) {
-        const auto items = value.toListRef();
-        return std::all_of(items.begin(), items.end(), is_known);
-    }
-    if (!value.isTensor())
-        return true;
-    const auto parts = parts_of(value.toTensor());
-    return std::all_of(parts.begin(), parts.end(),
-                       [](const auto &part) { return values_of(part) == SIM_KNOWN; });
+    if (!begins(op, "_coalesce"))
+        return false;
+    const at::Tensor self = stack->back().toTensor();
+    const auto *impl = at::sparse::get_sparse_impl(self);
+    const at::Tensor places = impl->indices();
+    if (values_of(places) != SIM_KNOWN)
+        return false;
+    Aliases aliases;
+    const int error = sim_drain(current_stream(device));
+    TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
+    const auto sparse_sizes = self.sizes().slice(0, self.sparse_dim());
+    const at::Tensor stand_in = at::_sparse_coo_tensor_unsafe(
+        aliases.tensor(places, false), at::zeros({places.size(1)}), sparse_sizes);
+    const at::Tensor found = at::_coalesce(stand_in)._indices();
+
+    auto sizes = impl->values().sizes().vec();
+    sizes[0] = found.size(1);
+    const at::Tensor indices = empty_like_meta(found, device);
+    const at::Tensor values = empty_device(sizes, self.scalar_type(), device);
+    submit({op, body_deliver_places, {found}, {indices}});
+    Footprint touched;
+    touched.add(values, true, true);
+    touched.lose(op, device);
+    stack->back() = at::_sparse_coo_tensor_unsafe(
+        indices, values, self.sizes(), values.options().layout(c10::kSparse), true);
+    return true;
 }
 
 // Two sparse COO tensors are added by joining their parts: PyTorch's own code.
@@ -164,11 +191,10 @@ void host_sparse(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
     BelowAutograd below;
     const c10::DeviceIndex device = device_of(*stack, op.arguments());
     c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
-    if (!std::all_of(first, first + op.arguments(), is_known)) {
+    if (can_compute_now(op, *stack))
+        Passage(device).run(op, stack);
+    else if (!host_coalesce(op, stack, device))
         host_dense_result(op, stack, device);
-        return;
-    }
-    Passage(device).run(op, stack);
 }
 
 } // namespace simtorch

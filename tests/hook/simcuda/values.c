@@ -29,7 +29,7 @@ static void write_one(void *arg)
 }
 
 // Writes a row, after reading one if `from` is given.
-static void work(char *to, const char *from, bool assumes, bool gaps)
+static void work(char *to, const char *from, enum sim_assumption assumes, bool gaps)
 {
     const struct sim_work work = {
         .name = "work", .run = write_one, .arg = to, .assumes = assumes};
@@ -60,18 +60,18 @@ static void work_runs_only_on_values(void)
 {
     char *memory = device_memory(3 * ROW);
 
-    work(memory, memory + ROW, false, false);
+    work(memory, memory + ROW, SIM_ASSUMES_NOTHING, false);
     OK(cudaDeviceSynchronize());
     EXPECT(memory[0], 0);
     EXPECT(sim_values_get(memory, ROW), SIM_UNKNOWN);
 
-    work(memory + ROW, NULL, true, false);
-    work(memory, memory + ROW, false, false);
+    work(memory + ROW, NULL, SIM_ASSUMES_ANSWER, false);
+    work(memory, memory + ROW, SIM_ASSUMES_NOTHING, false);
     OK(cudaDeviceSynchronize());
     EXPECT(memory[0], 1);
     EXPECT(sim_values_get(memory, 2 * ROW), SIM_ASSUMED);
 
-    work(memory, memory + 2 * ROW, false, false);
+    work(memory, memory + 2 * ROW, SIM_ASSUMES_NOTHING, false);
     EXPECT(sim_values_get(memory, ROW), SIM_UNKNOWN);
     EXPECT(sim_values_get(memory + ROW, ROW), SIM_ASSUMED);
 }
@@ -80,10 +80,10 @@ static void gaps_gain_nothing(void)
 {
     char *memory = device_memory(ROW);
 
-    work(memory, NULL, false, true);
+    work(memory, NULL, SIM_ASSUMES_NOTHING, true);
     EXPECT(sim_values_get(memory, ROW), SIM_UNKNOWN);
     OK(cudaMemset(memory, 0, ROW));
-    work(memory, NULL, false, true);
+    work(memory, NULL, SIM_ASSUMES_NOTHING, true);
     EXPECT(sim_values_get(memory, ROW), SIM_KNOWN);
 }
 
@@ -150,7 +150,7 @@ static void neighbours_do_not_change(void)
     char *memory = device_memory(5 * ROW);
 
     OK(cudaMemset(memory, 0, 5 * ROW));
-    work(memory + 2 * ROW, NULL, true, false);
+    work(memory + 2 * ROW, NULL, SIM_ASSUMES_ANSWER, false);
     EXPECT(sim_values_get(memory, 2 * ROW), SIM_KNOWN);
     EXPECT(sim_values_get(memory + 3 * ROW, 2 * ROW), SIM_KNOWN);
     EXPECT(sim_values_get(memory, 5 * ROW), SIM_ASSUMED);

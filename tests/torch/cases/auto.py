@@ -53,7 +53,18 @@ def known() -> Any:
         "grouped product": list(grouped(x, lengths.cumsum(0)).shape) == [1024, 8],
         "topk": labels.float().topk(2).values.tolist() == [9.0, 9.0],
         "tolist of a slice": labels[3:6].tolist() == [3, 4, 5],
+        "known places of unknown numbers": sparse(labels, x).coalesce().indices().tolist()
+        == [list(range(10))],
     }
+
+
+def drawn(chances: torch.Tensor) -> torch.Tensor:
+    return torch.multinomial(chances, 1)
+
+
+def seeded(chances: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(3)
+    return drawn(chances)
 
 
 def reads() -> Any:
@@ -75,9 +86,18 @@ def reads() -> Any:
         "isfinite": [loss.isfinite().item(), x.isfinite().all().item()],
         "validated": torch.distributions.Normal(x, x.exp()).sample().shape[0] == 1024,
         "confusion": x.argmax(1).bincount(minlength=9).shape[0] == 9,
+        "those that are finite": list(x[0][~x[0].isnan() & x[0].isfinite()].shape),
         "best so far": bool(loss < math.inf) and not bool(loss > 2),
-        "sampled": int(torch.multinomial(x.softmax(-1)[0], 1)) == 0,
+        "sampled": 0 <= int(torch.multinomial(x.softmax(-1)[0], 1)) < 1024,
+        "samples": drawn(x.softmax(-1)).unique().numel() > 500,
+        "the same samples": torch.equal(*(seeded(x.softmax(-1)) for _ in range(2))),
     }
+
+
+def sparse(places: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    return torch.sparse_coo_tensor(
+        places[None], numbers, (1024, *numbers.shape[1:]), check_invariants=False
+    )
 
 
 def refused() -> Any:
@@ -90,6 +110,7 @@ def refused() -> Any:
         "unique": lambda: x.round().long().unique(),
         "bincount": lambda: x[0].long().bincount(),
         "repeat_interleave": lambda: x[0].long().repeat_interleave(x[0].long()),
+        "sparse": lambda: sparse(x[0].long(), x).coalesce(),
         "an assumed index": lambda: x.argmax(1).unique(),
         "count": lambda: int((x > 0).sum()),
         "decision": lambda: bool((x[0] > 0)[3]),

@@ -14,7 +14,7 @@ import pathlib
 import sys
 import typing
 
-from simcuda_torch import compiled
+from simcuda_torch import compiled, kernels
 
 EXIT_CANNOT = 125
 
@@ -76,5 +76,8 @@ def activate() -> None:
     check_guard(ctypes.CDLL(None))
     compiled.keep_no_kernels()
     compiled.leave_fuser(torch)
-    if os.environ.get("ACTSWAP_SIM_COMPUTE") == "values":
+    compute = os.environ.get("ACTSWAP_SIM_COMPUTE", "auto")
+    if compute == "values":
         compiled.replace_inductor(torch, bodies)
+    elif compute == "auto":
+        kernels.watch_triton()
