@@ -255,7 +255,7 @@ def liger_rows() -> List[Row]:
             id_ = {2048: "A38a", 8192: "A38b"}.get(x, "") if mode == "full" else ""
             what = f"T {x}, {mode}"
             rows.append(Row(id_, "liger_mlp", what, published, MIB, liger(mode, x)))
-    for source, name, figures in (
+    for source, name, peaks in (
         (
             "swiglu",
             "T",
@@ -265,7 +265,7 @@ def liger_rows() -> List[Row]:
         ("rms", "H", {1024: "80.0195", 4096: "320.0547", 32768: "2560.3828"}),
         ("linear_ce", "BT", {4096: "6092.2822", 16384: "15302.376", 32768: "27582.5"}),
     ):
-        for x, published in figures.items():
+        for x, published in peaks.items():
             take = liger("full", x)
             row = Row("", f"liger_{source}", f"{name} {x}", published, MIB, take)
             rows.append(row)

@@ -104,7 +104,7 @@ def test_memory_falls(name: str, policy: str, order: str) -> None:
         *(r.steps(name, "after_forward_bytes") for r in (plain, other))
     ):
         assert after < before
-    # Where PyTorch keeps workspaces (up to 2.14), the first step's peak is the optimizer's.
+    # Where PyTorch keeps workspaces (up to 2.14), the first peak is the optimizer's.
     before, after = plain.steps(name, "peak_bytes"), other.steps(name, "peak_bytes")
     assert all(x <= y for x, y in zip(after, before))
     assert max(after) < max(before)
