@@ -26,6 +26,9 @@ static int set_triton(const char *compute)
     err = as_launch_set("TRITON_LIBCUDA_PATH", driver);
     if (!err)
         err = as_launch_set("TORCH_DISABLE_NATIVE_JIT", "1");
+    // What NVRTC's stand-in gives is empty: no later process may find it in a cache.
+    if (!err)
+        err = as_launch_set("USE_PYTORCH_KERNEL_CACHE", "0");
     if (!err && !strcmp(compute, "values"))
         err = as_launch_set("TRITON_INTERPRET", "1");
     // Of inductor's two ways to launch, that which says what a kernel writes.

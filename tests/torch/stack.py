@@ -47,6 +47,7 @@ def environment(**settings: str) -> Dict[str, str]:
         OMP_NUM_THREADS="2",
         TRITON_LIBCUDA_PATH=str(private() / "triton"),
         TORCH_DISABLE_NATIVE_JIT="1",
+        USE_PYTORCH_KERNEL_CACHE="0",
     )
     clean.update({f"ACTSWAP_{name.upper()}": value for name, value in settings.items()})
     if clean["ACTSWAP_SIM_COMPUTE"] == "values":

@@ -43,6 +43,21 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+// A package's private copy of this very runtime, under the file name that auditwheel
+// gives: "libcudart.3eda8113.so.13". It is never called, as ours comes first in every
+// search and has all its names and versions.
+static bool is_private_copy(const char *path)
+{
+    const char *name = last_part(path);
+    char major[16];
+    const char *so = strstr(name, ".so.");
+    const size_t prefix = strlen("libcudart") + 1, digits = 8;
+
+    snprintf(major, sizeof(major), ".so.%d", CUDART_VERSION / 1000);
+    return !fnmatch("libcudart[.-]*", name, 0) && so && so == name + prefix + digits &&
+           strspn(name + prefix, "0123456789abcdef") == digits && !strcmp(so, major);
+}
+
 static bool is_ours(const struct search *search, const char *path)
 {
     const size_t length = strlen(search->folder);
@@ -101,7 +116,7 @@ static int search_object(struct dl_phdr_info *object, size_t bytes, void *arg)
     const char *soname = soname_of(object);
 
     if (!soname || !is_closed(soname) || !realpath(object->dlpi_name, path) ||
-        is_ours(search, path))
+        is_ours(search, path) || is_private_copy(path))
         return 0;
     snprintf(search->found, sizeof(search->found), "%s", path);
     return 1;

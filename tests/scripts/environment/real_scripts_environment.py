@@ -43,7 +43,10 @@ def note_losses(torch: Any, original: Callable, folder: str) -> Callable:
     @functools.wraps(original)
     def run(roots: Any, *args: Any, **kwargs: Any) -> Any:
         if torch._C._current_graph_task_id() == -1:
-            read = values and not torch.cuda.is_current_stream_capturing()
+            captured = (
+                torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+            )
+            read = values and not captured
             shown = [
                 repr(root.detach().item()) if read else "?"
                 for root in roots

@@ -157,7 +157,7 @@ def score_matching(place):
     train(place, net, loss)
 
 
-@model
+@model(race="seen once, not explained: gradients taken in the loss")
 def energy(place):
     """Langevin steps inside of the loss."""
     net = layers(WIDTH, 16, 1)

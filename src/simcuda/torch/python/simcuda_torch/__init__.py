@@ -74,7 +74,6 @@ def activate() -> None:
         fail(f"the operator bodies cannot start: {bodies.simtorch_error().decode()}")
     watch_packages(bodies)
     check_guard(ctypes.CDLL(None))
-    compiled.keep_no_kernels()
     compiled.leave_fuser(torch)
     compute = os.environ.get("ACTSWAP_SIM_COMPUTE", "auto")
     if compute == "values":

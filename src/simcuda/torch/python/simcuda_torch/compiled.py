@@ -12,7 +12,6 @@ rest also on 2.14.
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import typing
 
@@ -85,11 +84,6 @@ def replace_inductor(torch: typing.Any, bodies: ctypes.CDLL) -> None:
         return aot_eager(module, inputs, fw_compiler=marked, bw_compiler=marked)
 
     wrapper.__call__ = call
-
-
-def keep_no_kernels() -> None:
-    """What NVRTC's stand-in gives is empty: no later process may find it in a cache."""
-    os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
 
 
 def leave_fuser(torch: typing.Any) -> None:
