@@ -157,5 +157,5 @@ def of_kernel(
     ir.load_dialects(context)
     try:
         return of_module(ir.parse_mlir_module(path, context), kernel)
-    except Exception:  # tried: triton 3.8, 3.9; of another one nothing is known
+    except Exception:  # tried: triton 3.9; of another one nothing is known
         return None
