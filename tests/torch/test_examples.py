@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples with Hugging Face and torchvision train as they do on the CPU.
+"""The examples train as they do on the CPU.
 
-They need what scripts/setup --examples installs.
+Those with Hugging Face and torchvision need what scripts/setup --examples installs.
 """
 
 import json
@@ -20,12 +20,15 @@ STEPS = 3
 # Random numbers, or operators in a type, that the CPU has otherwise.
 OWN = ("lora-dropout", "resnet-amp")
 SAME = (
+    *("gpt", "mlp"),
     *("llama", "llama-grouped", "llama-bf16", "llama-checkpoint", "lora"),
     *("resnet", "trainer", "trainer-bf16"),
 )
 # Whose memory does not depend on values: without a mask of its own, transformers looks at
 # what the positions are.
 SHAPED = (
+    "gpt",
+    "mlp",
     "llama",
     "llama-grouped",
     "llama-bf16",
@@ -119,7 +122,7 @@ def test_examples_allocate_alike_in_values_and_shapes(
 def test_what_holds_memory_is_what_the_script_has(
     passes: Dict[str, Path], way: str
 ) -> None:
-    """Parameters, gradients and optimizer state at each step, by their own storages."""
+    """All that is alive at each step, by its own storages."""
     for name in SAME + OWN:
         steps = json.loads((passes[way] / f"{name}.sums").read_text())
         assert len(steps) >= STEPS
