@@ -165,7 +165,7 @@ int as_verb_report(int argc, char **argv)
     int err = as_options_parse(&wish.options, "report", argc, argv);
     if (!err)
         err = check(&wish, &runs.wanted_rank);
-    runs.keep_all = wish.options.json;
+    runs.keep = wish.options.json ? 0 : wish.options.html ? AS_PAGE_RANKS : 1;
     for (char *const *path = wish.options.program; !err && *path; path++)
         err = as_runs_read(&runs, *path);
     if (!err)

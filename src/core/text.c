@@ -148,6 +148,36 @@ char *as_text_amount(uint64_t bytes, char text[AS_TEXT_AMOUNT])
     return text;
 }
 
+char *as_text_time(uint64_t ns, char text[AS_TEXT_AMOUNT])
+{
+    static const struct {
+        uint64_t below_ns, unit_ns;
+        int digits;
+        const char *name;
+    } units[] = {
+        {1000000, 1000, 0, "us"},
+        {10000000, 1000000, 1, "ms"},
+        {1000000000, 1000000, 0, "ms"},
+        {UINT64_C(120000000000), 1000000000, 2, "s"},
+        {UINT64_MAX, UINT64_C(60000000000), 0, "min"},
+    };
+    unsigned which = 0;
+
+    while (ns >= units[which].below_ns && units[which].below_ns != UINT64_MAX)
+        which++;
+    const unsigned scale = (const unsigned[]){1, 10, 100}[units[which].digits];
+    const uint64_t step = units[which].unit_ns / scale;
+    const uint64_t value = ns / step + (ns % step >= step / 2 + step % 2);
+    if (units[which].digits)
+        snprintf(text, AS_TEXT_AMOUNT, "%llu.%0*u %s",
+                 (unsigned long long)(value / scale), units[which].digits,
+                 (unsigned)(value % scale), units[which].name);
+    else
+        snprintf(text, AS_TEXT_AMOUNT, "%llu %s", (unsigned long long)value,
+                 units[which].name);
+    return text;
+}
+
 enum { DISTANCE_MAX = 64 };
 
 static unsigned least(unsigned a, unsigned b)

@@ -31,4 +31,7 @@ enum { AS_TEXT_AMOUNT = 32 };
 // "41.8 GiB", "512.0 MiB", "17 B": for people. Returns `text`.
 char *as_text_amount(uint64_t bytes, char text[AS_TEXT_AMOUNT]);
 
+// "412 us", "3.1 ms", "412 ms", "1.84 s", "31 min": for people. Returns `text`.
+char *as_text_time(uint64_t ns, char text[AS_TEXT_AMOUNT]);
+
 #endif

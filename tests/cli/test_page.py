@@ -4,6 +4,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import reports
@@ -11,7 +12,7 @@ from command import Command
 from reports import GIB, MIB, MS, write
 
 EVIL = """<script>alert(1)</script> </script> "'> {{sites}} & HTTP://x.example/ \ufffd"""
-EMPTY_TAGS = {"meta", "br"}
+EMPTY_TAGS = {"meta", "br", "input"}
 
 
 class Page(HTMLParser):
@@ -94,7 +95,7 @@ def test_script_gets_the_numbers_of_the_picture(actswap: Command) -> None:
     report = reports.full()
     page = one(actswap, report)
 
-    begin = page.html.index(">", page.html.index('id="timeline-data"')) + 1
+    begin = page.html.index(">", page.html.index('class="timeline-data"')) + 1
     data = json.loads(page.html[begin : page.html.index("</script>", begin)])
 
     drawn = report["timeline"]
@@ -186,6 +187,49 @@ def test_out_of_memory_comes_first(actswap: Command) -> None:
     assert "in step 1, forward, in blocks.2." in page.text
     assert "Held by activation 46.0 GiB, parameter 15.0 GiB." in page.text
     assert page.text.index("Out of memory") < page.text.index("At most")
+
+
+def write_ranks(folder: Path, count: int) -> None:
+    for rank in range(count):
+        report = reports.full(
+            run__rank=rank,
+            run__world_size=count,
+            run__pid=rank + 1,
+            peak__bytes=(5 + rank) * GIB,
+        )
+        write(folder, f"a/rank{rank}.json", report)
+
+
+def test_one_of_the_ranks_is_shown_and_a_switch_has_the_others(actswap: Command) -> None:
+    write_ranks(actswap.folder, 3)
+
+    page = page_of(actswap, "a")
+
+    buttons = [a for tag, a in page.tags if tag == "input"]
+    assert [a["type"] for a in buttons] == ["radio"] * 3
+    assert ["checked" in a for a in buttons] == [False, False, True]
+    picked = [a["for"] for tag, a in page.tags if tag == "label"]
+    assert picked == [a["id"] for a in buttons] * 2, "in the head and in the table"
+    for n in range(3):
+        assert f"#pick-{n}:checked~* .rank-{n}{{display:block}}" in page.html
+        assert f"At most {5 + n}.0 GiB" in page.text
+        assert f'id="memory{f"-{n}" if n < 2 else ""}"' in page.html
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert fetches_nothing(page)
+
+
+def test_the_page_has_the_highest_ranks_and_the_one_asked_for(actswap: Command) -> None:
+    write_ranks(actswap.folder, 12)
+
+    page = page_of(actswap, "a", "--rank", "0")
+
+    buttons = [a for tag, a in page.tags if tag == "input"]
+    assert [a["id"] for a in buttons if "checked" in a] == ["pick-0"]
+    told = [a["id"] for a in buttons]
+    assert told == ["pick-0", *(f"pick-{n}" for n in range(13 - len(told), 12))]
+    assert 1 < len(told) < 9 and len(page.html) < 1_000_000
+    assert f"{len(told)} of 12 are on this page" in page.text
 
 
 def test_ranks_are_a_row_each_and_the_missing_one_is_named(actswap: Command) -> None:

@@ -220,3 +220,28 @@ Test(text, amounts)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         cr_expect_str_eq(as_text_amount(cases[i].bytes, text), cases[i].text);
 }
+
+Test(text, times)
+{
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } cases[] = {
+        {0, "0 us"},
+        {499, "0 us"},
+        {500, "1 us"},
+        {412000, "412 us"},
+        {3140000, "3.1 ms"},
+        {9950000, "10.0 ms"},
+        {412000000, "412 ms"},
+        {1000000000, "1.00 s"},
+        {1845000000, "1.85 s"},
+        {UINT64_C(119994999999), "119.99 s"},
+        {UINT64_C(1860000000000), "31 min"},
+        {UINT64_MAX, "307445735 min"},
+    };
+    char text[AS_TEXT_AMOUNT];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        cr_expect_str_eq(as_text_time(cases[i].ns, text), cases[i].text);
+}

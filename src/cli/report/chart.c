@@ -282,7 +282,7 @@ void as_chart_timeline_data(FILE *out, const struct as_timeline *timeline)
                   column(timeline->total, timeline->rows), "series", series, "step",
                   column(timeline->step, timeline->rows), "phase", phases, "frame",
                   wide.left, wide.right, wide.top, wide.bottom);
-    as_html(out, "<script type=\"application/json\" id=\"timeline-data\">");
+    as_html(out, "<script type=\"application/json\" class=\"timeline-data\">");
     if (data)
         as_html_json(out, data);
     as_html(out, "</script>\n");

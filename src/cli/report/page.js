@@ -21,10 +21,10 @@ function duration(ns) {
 
 // --- Memory over time: hover, drag to zoom
 
-function timeline() {
-  const source = document.getElementById("timeline-data");
-  const figure = document.getElementById("timeline");
-  if (!source || !figure) return;
+function timeline(figure) {
+  const section = figure.parentElement;
+  const source = section.querySelector(".timeline-data");
+  if (!source) return;
   const data = JSON.parse(source.textContent);
   const [left, right, top, bottom] = data.frame;
   const svg = figure.querySelector("svg");
@@ -96,8 +96,8 @@ function timeline() {
     return best;
   }
 
-  const when = document.querySelector("#memory .when");
-  const values = document.querySelectorAll("#memory [data-value]");
+  const when = section.querySelector(".when");
+  const values = section.querySelectorAll("[data-value]");
   function tell(row) {
     values.forEach((place) => {
       place.textContent = amount(data.series[place.dataset.value].bytes[row]);
@@ -166,9 +166,7 @@ function timeline() {
 
 // --- Sites: order and search
 
-function sites() {
-  const table = document.querySelector(".sites");
-  if (!table) return;
+function sites(table) {
   const body = table.tBodies[0];
   const value = (row, column) => {
     const cell = row.cells[column];
@@ -207,5 +205,5 @@ function sites() {
   table.parentElement.before(tools);
 }
 
-timeline();
-sites();
+document.querySelectorAll(".timeline").forEach(timeline);
+document.querySelectorAll(".sites").forEach(sites);

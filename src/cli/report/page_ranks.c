@@ -31,9 +31,16 @@ static void put_rank(const struct as_page *page, size_t n, uint64_t top)
     const struct as_rank *const rank = &run->ranks[n];
     const uint64_t most = known(run->ranks[run->highest].peak_bytes);
     as_words words;
+    const bool pick = as_page_tells(page, n) && page->told_count > 1;
     const bool high = n == run->highest, slow = run->has_slowest && n == run->slowest;
-    as_html(page->out, "<tr class=\"%s\"><th scope=\"row\">rank %" PRIu64 "</th><td>",
-            high || slow ? "outlier" : "", rank->rank);
+    as_html(page->out, "<tr class=\"%s\"><th scope=\"row\">",
+            high || slow ? "outlier" : "");
+    if (pick)
+        as_html(page->out, "<label for=\"pick-%zu\">rank %" PRIu64 "</label>", n,
+                rank->rank);
+    else
+        as_html(page->out, "rank %" PRIu64, rank->rank);
+    as_html(page->out, "</th><td>");
     as_chart_curve(page->out, rank->curve, rank->curve_count, top);
     as_html(page->out,
             "</td><td class=\"bars\"><i class=\"bar highest\" style=\"width:%.2f%%\"></i>"
@@ -58,7 +65,7 @@ void as_page_ranks(const struct as_page *page)
     for (size_t n = 0; n < run->count; n++)
         for (size_t k = 0; k < run->ranks[n].curve_count; k++)
             top = run->ranks[n].curve[k] > top ? run->ranks[n].curve[k] : top;
-    as_html(page->out, "<section id=\"ranks\"><h2>Ranks</h2>\n");
+    as_page_section(page, "ranks", "Ranks");
     if (*as_words_outliers(run, words))
         as_html(page->out, "<p class=\"sum\">%s.</p>\n", words);
     const size_t missing = as_run_missing(run, words, sizeof(words));
@@ -67,12 +74,11 @@ void as_page_ranks(const struct as_page *page)
                 "<p class=\"bad\">%zu of %" PRIu64 " ranks left no report: %s.</p>\n",
                 missing, run->world, words);
     as_html(page->out,
-            "<p class=\"note\">The sections above are of rank %" PRIu64
-            "; add --rank N for another.</p>\n<div class=\"scroll\">"
+            "<div class=\"scroll\">"
             "<table class=\"ranks\"><thead><tr><th></th><th>memory over "
             "%s</th><th colspan=\"2\">peak</th><th>reserved</th><th>step</th>"
             "<th class=\"words\"></th></tr></thead><tbody>\n",
-            page->rank->rank, run->ranks[0].curve_of_steps ? "steps" : "time");
+            run->ranks[0].curve_of_steps ? "steps" : "time");
     for (size_t n = 0; n < run->count; n++) {
         if (n < RANKS_SHOWN || n == run->highest ||
             (run->has_slowest && n == run->slowest))
@@ -125,9 +131,10 @@ void as_page_policies(const struct as_page *page)
         most = known(rank->peak_bytes) > most ? known(rank->peak_bytes) : most;
         most = known(rank->reserved_bytes) > most ? known(rank->reserved_bytes) : most;
     }
+    as_page_section(page, "policies", "Policies side by side");
     as_html(
         page->out,
-        "<section id=\"policies\"><h2>Policies side by side</h2>\n<p class=\"note\">"
+        "<p class=\"note\">"
         "Everything else on this page is about <b>%s</b>. Whether losses and gradients "
         "agree is said by actswap compare.</p>\n<div class=\"scroll\">"
         "<table class=\"ranks\"><thead><tr><th>policy</th><th></th><th>peak</th>"
@@ -226,8 +233,8 @@ static void put_glossary(const struct as_page *page)
 void as_page_how(const struct as_page *page)
 {
     as_words words;
-    as_html(page->out, "<section id=\"how\"><h2>How this was found out</h2>\n"
-                       "<table class=\"how\"><tbody>\n");
+    as_page_section(page, "how", "How this was found out");
+    as_html(page->out, "<table class=\"how\"><tbody>\n");
     put_row(page, "figures are", as_words_basis(page->report, words));
     put_row(page, "source of memory", as_field_text(page->report, "peak.source"));
     put_row(page, "not in this report", as_words_lacking(page->report, words));

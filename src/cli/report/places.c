@@ -53,8 +53,7 @@ void as_page_modules(const struct as_page *page)
     const size_t count = json_array_size(modules);
     if (!count)
         return;
-    as_html(page->out,
-            "<section id=\"modules\"><h2>Which modules hold activations</h2>\n");
+    as_page_section(page, "modules", "Which modules hold activations");
     (void)fputs(table, page->out);
     for (size_t n = 0; n < count && n < MODULES_SHOWN; n++)
         put_module(page, json_array_get(modules, n), most);
@@ -157,9 +156,10 @@ void as_page_sites(const struct as_page *page)
         as_page_absent(page, "sites", "Where it was allocated");
         return;
     }
+    as_page_section(page, "sites", "Where it was allocated");
     as_html(
         page->out,
-        "<section id=\"sites\"><h2>Where it was allocated</h2>\n<p class=\"note\">The "
+        "<p class=\"note\">The "
         "places in the code that held most, and what was allocated there. Open one to "
         "see how the program got there.</p>\n<div class=\"scroll\">"
         "<table class=\"sites\"><thead><tr>");

@@ -159,24 +159,32 @@ static bool join(struct as_run *run, json_t *report, uint64_t rank, uint64_t pid
     return false;
 }
 
-// Keeps in full only what will be shown: a thousand reports would not fit in memory.
-static void keep(struct as_runs *runs, struct as_run *run, struct as_rank *rank)
+// Whether a rank's report is to be kept rather than another's.
+static bool is_better(const struct as_runs *runs, const struct as_rank *rank,
+                      const struct as_rank *other)
 {
-    if (runs->keep_all)
-        return;
-    for (size_t n = 0; n < run->count; n++) {
-        struct as_rank *const other = &run->ranks[n];
-        if (other == rank || !other->report)
+    if (runs->wanted_rank != AS_NOT_KNOWN &&
+        (rank->rank == runs->wanted_rank) != (other->rank == runs->wanted_rank))
+        return rank->rank == runs->wanted_rank;
+    return or_else(rank->peak_bytes, 0) > or_else(other->peak_bytes, 0);
+}
+
+// Keeps in full only what will be shown: a thousand reports would not fit in memory.
+static void keep(const struct as_runs *runs, struct as_run *run)
+{
+    struct as_rank *worst = NULL;
+    size_t kept = 0;
+    for (struct as_rank *rank = run->ranks; rank < run->ranks + run->count; rank++) {
+        if (!rank->report)
             continue;
-        const bool better =
-            runs->wanted_rank != AS_NOT_KNOWN
-                ? rank->rank == runs->wanted_rank
-                : or_else(rank->peak_bytes, 0) > or_else(other->peak_bytes, 0);
-        struct as_rank *const loser = better ? other : rank;
-        json_decref(loser->report);
-        loser->report = NULL;
-        return;
+        kept++;
+        if (!worst || !is_better(runs, rank, worst))
+            worst = rank;
     }
+    if (!runs->keep || kept <= runs->keep)
+        return;
+    json_decref(worst->report);
+    worst->report = NULL;
 }
 
 static int add_report(struct as_runs *runs, const char *path, json_t *report)
@@ -202,7 +210,7 @@ static int add_report(struct as_runs *runs, const char *path, json_t *report)
     if (rank->world > WORLD_MAX)
         rank->world = 1; // nobody has so many: not known
     take(rank, report);
-    keep(runs, run, rank);
+    keep(runs, run);
     return 0;
 }
 

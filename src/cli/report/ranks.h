@@ -50,7 +50,7 @@ struct as_runs {
     struct as_run *runs;
     size_t count;
     size_t files;
-    bool keep_all; // every report in full, for --json
+    size_t keep; // so many reports of a run in full, those of the highest peaks; 0: all
     uint64_t wanted_rank; // AS_NOT_KNOWN: the highest peak
 };
 

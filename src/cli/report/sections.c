@@ -211,14 +211,19 @@ void as_page_cards(const struct as_page *page)
 
 // --- Memory over time
 
+void as_page_section(const struct as_page *page, const char *id, const char *heading)
+{
+    as_html(page->out, "<section id=\"%s%s\"><h2>%s</h2>\n", id, page->suffix, heading);
+}
+
 void as_page_absent(const struct as_page *page, const char *id, const char *heading)
 {
     const char *const writer = as_field_text(page->report, "run.actswap");
+    as_page_section(page, id, heading);
     as_html(page->out,
-            "<section id=\"%s\"><h2>%s</h2>\n<p class=\"note\">Not in this "
-            "report: actswap%s%s, which wrote it, did not see it.</p>"
-            "</section>\n",
-            id, heading, writer ? " " : "", writer ? writer : "");
+            "<p class=\"note\">Not in this report: actswap%s%s, which wrote it, did not "
+            "see it.</p></section>\n",
+            writer ? " " : "", writer ? writer : "");
 }
 
 static void put_legend(const struct as_page *page, const struct as_timeline *timeline)
@@ -251,11 +256,11 @@ void as_page_memory(const struct as_page *page)
             .budget_bytes = as_field_number(page->report, "run.settings.budget_bytes"),
             .peak = as_words_peak_place(page->report, where),
         };
+        as_page_section(page, "memory", "Memory over time");
         as_html(page->out,
-                "<section id=\"memory\"><h2>Memory over time</h2>\n"
                 "<p class=\"note\">What the tensors on the device were for. "
                 "Each point is the highest of its stretch of time, so no peak "
-                "is lost.%s</p>\n<figure id=\"timeline\">\n",
+                "is lost.%s</p>\n<figure class=\"timeline\">\n",
                 json_is_true(as_field(page->report, "device.simulated"))
                     ? " The time is the simulation's, not the card's."
                     : "");
@@ -276,7 +281,8 @@ void as_page_memory(const struct as_page *page)
     }
     if (!steps)
         return;
-    as_html(page->out, "<section id=\"steps\"><h2>Each step</h2>\n<figure>\n");
+    as_page_section(page, "steps", "Each step");
+    as_html(page->out, "<figure>\n");
     as_chart_steps(page->out, page->report);
     as_html(page->out, "</figure>\n<ul class=\"legend\">"
                        "<li><i class=\"bar reserved\"></i>reserved by the allocator</li>"
@@ -423,9 +429,9 @@ void as_page_peak(const struct as_page *page)
     if (!most)
         return;
     most = most_bytes(list, "off_bytes") > most ? most_bytes(list, "off_bytes") : most;
+    as_page_section(page, "peak", "What held it at the peak");
     as_html(
         page->out,
-        "<section id=\"peak\"><h2>What held it at the peak</h2>\n"
         "<p class=\"note\">In %s. A source says how sure the name is: the adapter was "
         "told by the framework; inferred is drawn from use.</p>\n"
         "<div class=\"scroll\"><table class=\"peak\"><thead><tr><th>held for</th>"
@@ -454,8 +460,8 @@ void as_page_idle(const struct as_page *page)
         as_page_absent(page, "idle", "How long activations wait");
         return;
     }
+    as_page_section(page, "idle", "How long activations wait");
     as_html(page->out,
-            "<section id=\"idle\"><h2>How long activations wait</h2>\n"
             "<p class=\"note\">Forward saves a tensor, backward needs it later. "
             "What lies in between without use could be elsewhere.</p>\n"
             "<p class=\"sum\">%s.</p>\n<figure>\n",

@@ -35,19 +35,9 @@ const char *as_words_bytes(uint64_t bytes, as_words text)
 
 const char *as_words_time(uint64_t ns, as_words text)
 {
-    const double value = (double)ns;
-    if (ns == AS_NOT_KNOWN)
-        (void)snprintf(text, AS_WORDS, "not known");
-    else if (ns < 1000000)
-        (void)snprintf(text, AS_WORDS, "%.0f us", value / 1e3);
-    else if (ns < 10000000)
-        (void)snprintf(text, AS_WORDS, "%.1f ms", value / 1e6);
-    else if (ns < 1000000000)
-        (void)snprintf(text, AS_WORDS, "%.0f ms", value / 1e6);
-    else if (ns < UINT64_C(120) * 1000000000)
-        (void)snprintf(text, AS_WORDS, "%.2f s", value / 1e9);
-    else
-        (void)snprintf(text, AS_WORDS, "%.0f min", value / 6e10);
+    char time[AS_TEXT_AMOUNT];
+    (void)snprintf(text, AS_WORDS, "%s",
+                   ns == AS_NOT_KNOWN ? "not known" : as_text_time(ns, time));
     return text;
 }
 
