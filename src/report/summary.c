@@ -103,6 +103,15 @@ static void add_last_step(struct page *page, const struct as_facts *facts)
     add(page, "\n");
 }
 
+static void add_step_time(struct page *page, const struct as_facts *facts)
+{
+    const uint64_t ns = facts->simulated ? 0 : as_steps_median_ns(facts->steps);
+    char time[AS_TEXT_AMOUNT];
+
+    if (ns)
+        add(page, "  step time        %s\n", as_text_time(ns, time));
+}
+
 static void add_moves(struct page *page, const struct as_facts *facts,
                       const struct as_ledger_totals *totals)
 {
@@ -277,6 +286,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     add_title(&page, facts);
     add_peak(&page, facts, &totals);
     add_categories(&page, facts, &totals);
+    add_step_time(&page, facts);
     add_last_step(&page, facts);
     add_moves(&page, facts, &totals);
     if (facts->settings->policy == AS_POLICY_OFFLOAD)

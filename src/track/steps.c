@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
+
 struct as_steps {
     pthread_mutex_t lock;
     uint64_t count;
+    uint64_t ended_ns; // when the last one did, or the start
     // The kept ones; the current step is among them from its first root on.
     struct as_step kept[AS_STEPS_FIRST + AS_STEPS_LAST];
 };
@@ -17,8 +20,10 @@ struct as_steps *as_steps_create(void)
 {
     struct as_steps *steps = calloc(1, sizeof(*steps));
 
-    if (steps)
-        pthread_mutex_init(&steps->lock, NULL);
+    if (!steps)
+        return NULL;
+    pthread_mutex_init(&steps->lock, NULL);
+    steps->ended_ns = as_clock_started_ns();
     return steps;
 }
 
@@ -61,6 +66,9 @@ void as_steps_end(struct as_steps *steps, const struct as_step *figures)
 
     memcpy(roots, step->roots, sizeof(roots));
     *step = *figures;
+    const uint64_t end_ns = figures->end_ns;
+    step->time_ns = end_ns > steps->ended_ns ? end_ns - steps->ended_ns : 0;
+    steps->ended_ns = end_ns;
     step->root_count = root_count;
     memcpy(step->roots, roots, sizeof(roots));
 
@@ -100,4 +108,28 @@ bool as_steps_read(struct as_steps *steps, uint64_t number, struct as_step *step
         *step = *slot(steps, number);
     pthread_mutex_unlock(&steps->lock);
     return kept;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+uint64_t as_steps_median_ns(struct as_steps *steps)
+{
+    uint64_t times[AS_STEPS_FIRST + AS_STEPS_LAST];
+    size_t kept = 0;
+
+    pthread_mutex_lock(&steps->lock);
+    for (uint64_t number = steps->count > 1; number < steps->count; number++) {
+        if (is_kept(steps, number))
+            times[kept++] = slot(steps, number)->time_ns;
+    }
+    pthread_mutex_unlock(&steps->lock);
+    if (!kept)
+        return 0;
+    qsort(times, kept, sizeof(times[0]), by_time);
+    return times[kept / 2];
 }

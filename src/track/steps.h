@@ -26,6 +26,7 @@ struct as_step {
     uint64_t after_forward_bytes;
     uint64_t out_bytes, in_bytes, released_bytes;
     uint64_t end_ns; // as_clock_ns()
+    uint64_t time_ns; // since the step before ended, of the first: since the start
     uint64_t end_by_category[ACTSWAP_CATEGORIES]; // what was alive then
     uint64_t gradient_digest;
     bool has_digest;
@@ -41,7 +42,8 @@ void as_steps_destroy(struct as_steps *steps);
 // The number of steps that are over, which is the number of the current one.
 uint64_t as_steps_count(struct as_steps *steps);
 
-// Ends the current step with these figures; its roots stay.
+// Ends the current step with these figures, but time_ns, which follows from end_ns; its
+// roots stay.
 void as_steps_end(struct as_steps *steps, const struct as_step *figures);
 
 // Announces a root of the current step. Returns its place and the step's number, or
@@ -55,5 +57,9 @@ void as_steps_root(struct as_steps *steps, uint64_t step, int place, const void 
 
 // A copy of step `number`, or false when it is not kept.
 bool as_steps_read(struct as_steps *steps, uint64_t number, struct as_step *step);
+
+// The median of the time of those kept, of many steps without the first, which makes
+// itself at home; 0: there was none.
+uint64_t as_steps_median_ns(struct as_steps *steps);
 
 #endif

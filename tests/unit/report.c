@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
+#include "core/clock.h"
 #include "core/gpu.h"
 #include "core/settings.h"
 #include "pager/pager.h"
@@ -158,6 +159,24 @@ Test(report, has_a_column_a_figure_and_a_list_of_losses_a_step)
     cr_expect_eq(json_array_size(at(root, "steps.loss_bits.1")), 0);
     cr_expect_str_eq(text(root, "steps.gradient_digest.0"), "0x0000000000000abc");
     cr_expect(json_is_null(at(root, "steps.gradient_digest.1")));
+}
+
+Test(report, of_a_real_device_has_the_time_of_steps)
+{
+    const uint64_t start = as_clock_started_ns();
+
+    cr_expect_null(json_object_get(at(written(), "steps"), "time_ns"), "simulated");
+    json_decref(parsed);
+    facts.simulated = false;
+    as_steps_end(facts.steps, &(struct as_step){.end_ns = start + 5000000});
+    as_steps_end(facts.steps, &(struct as_step){.end_ns = start + 7000000});
+
+    json_t *root = written();
+    cr_expect_eq(number(root, "steps.time_ns.0"), 5000000);
+    cr_expect_eq(number(root, "steps.time_ns.1"), 2000000);
+    char summary[4096];
+    as_report_summary(&facts, summary, sizeof(summary));
+    cr_expect_not_null(strstr(summary, "  step time        2.0 ms\n"), "%s", summary);
 }
 
 Test(report, of_a_long_run_says_which_steps_are_not_listed)

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 
+#include "core/clock.h"
 #include "track/digest.h"
 #include "track/index.h"
 #include "track/ledger.h"
@@ -298,6 +299,25 @@ Test(steps, roots_arrive_after_the_step_is_over)
     cr_expect_eq(step.root_count, 1);
     cr_expect_eq(step.roots[0].bytes, 4);
     cr_expect_eq(memcmp(step.roots[0].bits, "\x01\x02\x03\x04", 4), 0);
+    as_steps_destroy(steps);
+}
+
+Test(steps, take_from_one_end_to_the_next)
+{
+    static const uint64_t times[] = {900, 40, 70, 50};
+    static const uint64_t medians[] = {900, 40, 70, 50}; // of all but the first
+    struct as_steps *steps = as_steps_create();
+    uint64_t now = as_clock_started_ns();
+    struct as_step step;
+
+    cr_expect_eq(as_steps_median_ns(steps), 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        now += times[i];
+        as_steps_end(steps, &(struct as_step){.end_ns = now});
+        cr_assert(as_steps_read(steps, i, &step));
+        cr_expect_eq(step.time_ns, times[i]);
+        cr_expect_eq(as_steps_median_ns(steps), medians[i]);
+    }
     as_steps_destroy(steps);
 }
 
