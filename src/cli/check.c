@@ -193,12 +193,13 @@ static int check_word(const char *option, const char *value, const char *const w
 int as_check_simulation(const struct as_options *options)
 {
     static const char *const computes[] = {"auto", "values", "shapes", NULL};
-    static const char *const orders[] = {"early", "late", NULL};
+    static const char *const orders[] = {"early", "late", "seed:1", NULL};
+    uint64_t seed;
 
     int err = options->gpu ? check_gpu(options->gpu) : 0;
     if (!err)
         err = check_word("--compute", options->compute, computes);
-    if (!err)
+    if (!err && !(options->order && as_settings_seed(options->order, &seed)))
         err = check_word("--order", options->order, orders);
     return err;
 }

@@ -56,8 +56,8 @@ struct verb {
     {                                                                                    \
         "order", KEY_ORDER, "WHEN", 0,                                                   \
             "early (default) or late: work on streams runs as soon, or as late, as the " \
-            "program's own "                                                             \
-            "synchronisation allows",                                                    \
+            "program's own synchronisation allows; seed:N: in an order of those that "   \
+            "it allows, which N stands for",                                             \
             0                                                                            \
     }
 #define OPTION_FOLDER                                                                    \

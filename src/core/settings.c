@@ -294,12 +294,23 @@ static int read_sim_gpus(struct as_settings *settings, const char *value,
     return 0;
 }
 
+bool as_settings_seed(const char *text, uint64_t *seed)
+{
+    static const char prefix[] = "seed:";
+
+    return !strncmp(text, prefix, strlen(prefix)) &&
+           !as_text_number(text + strlen(prefix), seed);
+}
+
 static int read_sim_order(struct as_settings *settings, const char *value,
                           const struct complaint *complaint)
 {
-    static const char *const names[] = {"early", "late", NULL};
+    static const char *const names[] = {"early", "late", "seed:1", NULL};
+    uint64_t seed;
 
     settings->sim_order = value;
+    if (as_settings_seed(value, &seed))
+        return 0;
     return read_choice(value, "an order", names, complaint) < 0 ? -EINVAL : 0;
 }
 
@@ -344,7 +355,7 @@ static const struct setting table[] = {
      read_sim_gpu},
     {"ACTSWAP_SIM_GPUS", "N", "1", "How many of them; actswap rehearse sets it.",
      read_sim_gpus},
-    {"ACTSWAP_SIM_ORDER", "early|late", "early",
+    {"ACTSWAP_SIM_ORDER", "early|late|seed:N", "early",
      "When the simulated device does its work; actswap rehearse sets it.",
      read_sim_order},
     {"ACTSWAP_SIM_COMPUTE", "auto|shapes|values", "auto",

@@ -57,6 +57,9 @@ int as_settings_path(const struct as_settings *settings, const char *template, c
 // "512MiB", "48GB", bytes. 0 or -EINVAL / -ERANGE.
 int as_settings_bytes(const char *text, uint64_t *bytes);
 
+// The number of "seed:N". false: it is no such text.
+bool as_settings_seed(const char *text, uint64_t *seed);
+
 // The nearest of `names` (NULL-terminated) to `name` by edit distance, or NULL when none
 // is near enough to be meant.
 const char *as_settings_nearest(const char *name, const char *const names[]);

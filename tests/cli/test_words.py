@@ -46,7 +46,7 @@ WRONG = {
     ),
     "order": (
         ["rehearse", "--order", "lat", "true"],
-        "--order lat is not known. Did you mean late? (early, late)",
+        "--order lat is not known. Did you mean late? (early, late, seed:1)",
     ),
     "two_gpus": (
         ["rehearse", "--gpu", "l40s,h100-80gb", "true"],

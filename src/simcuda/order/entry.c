@@ -4,13 +4,19 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "simcuda/order/schedule.h"
 #include "simcuda/runtime/device.h"
 #include "simcuda/simcuda.h"
 
 // A device's own queues are bounded, too: submission then waits for the oldest entries,
 // many at a time, as each wait is a change of threads.
 enum { PENDING_MAX = 16384, MAKE_ROOM = 1024 };
+
+// A host function may wait for the program. One that takes longer than this is taken to do
+// so, and others' work no longer waits for it.
+enum { USER_PATIENCE_NS = 200000000 };
 
 // Owned by `after`; `before` is NULL once that one is done.
 struct sim_edge {
@@ -23,8 +29,9 @@ static struct {
     pthread_cond_t work; // for the worker
     pthread_cond_t done; // for those who wait
     bool started;
-    bool running; // an entry, with the lock let go
-    bool calling_user;
+    bool running; // an entry but a host function, with the lock let go
+    bool calling_user; // a host function, likewise
+    struct timespec user_deadline; // from then on others' work does not wait for it
     uint64_t numbers;
     unsigned pending;
     struct sim_entry *ready; // wanted, nothing missing, something to run: by number
@@ -161,6 +168,15 @@ static void unlink_pending(struct sim_entry *entry)
     queue.pending--;
 }
 
+// For an entry that misses nothing.
+static void make_runnable(struct sim_entry *entry)
+{
+    if (entry->wanted)
+        make_ready(entry);
+    else if (sim_order() == SIM_SEEDED)
+        sim_schedule_open(entry);
+}
+
 static void complete(struct sim_entry *entry)
 {
     entry->done = true;
@@ -169,8 +185,8 @@ static void complete(struct sim_entry *entry)
 
         edge->before = NULL;
         start_after(after, entry);
-        if (!--after->missing && after->wanted)
-            make_ready(after);
+        if (!--after->missing)
+            make_runnable(after);
     }
     entry->out = NULL;
     drop_edges(entry);
@@ -196,6 +212,7 @@ void sim_entry_want(struct sim_entry *entry)
 
     if (entry->done || entry->wanted)
         return;
+    sim_schedule_close(entry);
     entry->wanted = true;
     entry->next = NULL;
     stack = entry;
@@ -208,6 +225,7 @@ void sim_entry_want(struct sim_entry *entry)
 
             if (!before || before->wanted)
                 continue;
+            sim_schedule_close(before);
             before->wanted = true;
             before->next = stack;
             stack = before;
@@ -218,17 +236,30 @@ void sim_entry_want(struct sim_entry *entry)
     settle();
 }
 
-static void run_one(void)
+static struct timespec in_patience(void)
 {
-    struct sim_entry *entry = queue.ready;
+    struct timespec time;
+
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_nsec += USER_PATIENCE_NS;
+    time.tv_sec += time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    return time;
+}
+
+// Of an entry that is in no list.
+static void run(struct sim_entry *entry)
+{
     const struct sim_task task = entry->task;
     const bool was_inside = inside;
+    bool *const busy = task.calls_user ? &queue.calling_user : &queue.running;
 
-    queue.ready = entry->next;
-    queue.running = true;
-    queue.calling_user = task.calls_user;
-    if (task.calls_user)
+    entry->wanted = true;
+    *busy = true;
+    if (task.calls_user) {
+        queue.user_deadline = in_patience();
         pthread_cond_broadcast(&queue.done);
+    }
     sim_queue_unlock();
     inside = true;
     task.run(task.arg);
@@ -236,10 +267,46 @@ static void run_one(void)
         task.destroy(task.arg);
     inside = was_inside;
     sim_queue_lock();
-    queue.running = false;
-    queue.calling_user = false;
+    *busy = false;
     complete(entry);
     settle();
+}
+
+// Takes the first, or by a seed any, of those that are ready; NULL: none that the calling
+// thread may run.
+static struct sim_entry *take_ready(bool user_too)
+{
+    struct sim_entry **at = &queue.ready;
+    unsigned count = 0;
+
+    for (const struct sim_entry *each = *at; each; each = each->next)
+        count += user_too || !each->task.calls_user;
+    if (!count)
+        return NULL;
+
+    unsigned before = sim_order() == SIM_SEEDED ? sim_schedule_choose(count) : 0;
+
+    for (;; at = &(*at)->next)
+        if ((user_too || !(*at)->task.calls_user) && !before--)
+            break;
+
+    struct sim_entry *entry = *at;
+
+    *at = entry->next;
+    return entry;
+}
+
+// Whether something runs that what is ready waits for: one entry runs at a time.
+static bool is_busy(void)
+{
+    struct timespec now;
+
+    if (queue.running || !queue.calling_user)
+        return queue.running;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec < queue.user_deadline.tv_sec ||
+           (now.tv_sec == queue.user_deadline.tv_sec &&
+            now.tv_nsec < queue.user_deadline.tv_nsec);
 }
 
 static void *work(void *unused)
@@ -249,7 +316,7 @@ static void *work(void *unused)
     for (;;) {
         while (!queue.ready || queue.running)
             pthread_cond_wait(&queue.work, &queue.lock);
-        run_one();
+        run(take_ready(true));
     }
     return NULL;
 }
@@ -281,18 +348,73 @@ static void leave_to_worker(void)
     pthread_cond_signal(&queue.work);
 }
 
+static void wait_for_others(void)
+{
+    const bool impatient = queue.calling_user && !queue.running && is_busy();
+
+    leave_to_worker();
+    if (impatient)
+        pthread_cond_timedwait(&queue.done, &queue.lock, &queue.user_deadline);
+    else
+        pthread_cond_wait(&queue.done, &queue.lock);
+}
+
+// Starts the open entry that a seed picks, before the `ready` ones. NULL: it picks none.
+static struct sim_entry *start_picked(unsigned ready)
+{
+    struct sim_entry *entry =
+        sim_order() == SIM_SEEDED && !is_busy() ? sim_schedule_pick(ready) : NULL;
+
+    if (!entry)
+        return NULL;
+    sim_entry_hold(entry);
+    sim_schedule_close(entry);
+    if (entry->task.run && !entry->task.calls_user)
+        run(entry);
+    else
+        sim_entry_want(entry);
+    return entry;
+}
+
+static unsigned count_ready(void)
+{
+    unsigned count = 0;
+
+    for (const struct sim_entry *at = queue.ready; at; at = at->next)
+        count++;
+    return count;
+}
+
 // A thread that waits runs what is ready itself: two changes of threads cost more than
 // most entries. Host functions may wait for this very thread, so they are the worker's;
 // for_room: and while one runs, there is no waiting either.
 static void wait_until_done(const struct sim_entry *entry, bool for_room)
 {
     while (!entry->done && !(for_room && queue.calling_user)) {
-        if (queue.ready && !queue.running && !queue.ready->task.calls_user) {
-            run_one();
-        } else {
-            leave_to_worker();
-            pthread_cond_wait(&queue.done, &queue.lock);
+        struct sim_entry *next = start_picked(count_ready());
+
+        if (next) {
+            sim_entry_release(next);
+            continue;
         }
+        next = is_busy() ? NULL : take_ready(false);
+        if (next)
+            run(next);
+        else
+            wait_for_others();
+    }
+    leave_to_worker();
+}
+
+void sim_queue_stir(void)
+{
+    struct sim_entry *entry;
+
+    while ((entry = start_picked(0))) {
+        // A host function that waits for the program is left alone.
+        while (!entry->done && (is_busy() || !queue.calling_user))
+            wait_for_others();
+        sim_entry_release(entry);
     }
     leave_to_worker();
 }
@@ -331,6 +453,8 @@ void sim_entry_enqueue(struct sim_entry *entry)
     queue.newest = entry;
     queue.pending++;
     sim_entry_hold(entry);
+    if (!entry->missing)
+        make_runnable(entry);
 }
 
 void sim_entry_throttle(struct sim_entry *entry)
@@ -340,6 +464,7 @@ void sim_entry_throttle(struct sim_entry *entry)
         sim_entry_want(entry);
         wait_until_done(entry, true);
     } else {
+        sim_queue_stir();
         while (queue.pending > PENDING_MAX)
             make_room();
     }

@@ -4,7 +4,8 @@
 
 // The graph of entries, and who runs them: one at a time, a thread that waits for one or
 // else the queue's own. What the edges are is decided in stream.c; here it is only kept
-// that nothing runs before its edges allow, nor, under `late`, before somebody wants it.
+// that nothing runs before its edges allow, nor, under `late`, before somebody wants it,
+// nor, by a seed, before it is chosen (schedule.h) or wanted.
 //
 // Thread-safety: one lock for the whole queue, taken by the caller where a function
 // says so.
@@ -26,6 +27,9 @@ struct sim_entry {
     struct sim_edge *in, *out;
     struct sim_entry *next; // of the ready, the idle or the wanted list
     struct sim_entry *older, *newer; // of those that are not done
+    unsigned lane; // the stream's number
+    bool open; // the schedule's
+    struct sim_entry *open_before, *open_after;
     struct sim_task task;
 };
 
@@ -50,8 +54,11 @@ void sim_entry_abandon(struct sim_entry *entry);
 void sim_entry_enqueue(struct sim_entry *entry);
 
 // What a submission ends with: under `early`, and when the queue is full, waits (and lets
-// go of the lock meanwhile).
+// go of the lock meanwhile). By a seed some work may run.
 void sim_entry_throttle(struct sim_entry *entry);
+
+// By a seed some work may run, without the lock meanwhile.
+void sim_queue_stir(void);
 
 // Lets it run, with everything that it comes after. Then somebody must wait, with the
 // lock still held: that is what has it run.

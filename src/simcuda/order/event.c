@@ -217,6 +217,7 @@ cudaError_t sim_event_query(cudaEvent_t handle)
     if (sim_queue_inside())
         return cudaErrorNotPermitted;
     sim_queue_lock();
+    sim_queue_stir();
     struct event *event = find(handle);
     cudaError_t error =
         event ? sim_capture_observe_mark(&event->mark) : cudaErrorInvalidResourceHandle;

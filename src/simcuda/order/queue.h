@@ -10,7 +10,8 @@
 // of the legacy default stream, after other streams' entries. `early` runs an entry as
 // soon as those have run, before the submission returns; `late` runs nothing until a
 // synchronisation needs it, and then only what that needs. So under `late` what no
-// edge orders is seen to be late, and a missing edge gives wrong numbers every time.
+// edge orders is seen to be late, and a missing edge gives wrong numbers every time. By a
+// seed any entry whose edges allow it may run at any call (schedule.h).
 //
 // Streams and events are named by the handles that CUDA programs hold; a handle that
 // was destroyed, or never was one, is cudaErrorInvalidResourceHandle. NULL,
@@ -54,8 +55,8 @@ cudaError_t sim_queue_submit(cudaStream_t stream, const struct sim_task *task);
 // Submits and waits for it.
 cudaError_t sim_queue_perform(cudaStream_t stream, const struct sim_task *task);
 
-// A query answers cudaErrorNotReady under `late` for unfinished work, but only a few
-// times in a row: then it has the work done and succeeds.
+// A query answers cudaErrorNotReady under `late`, and by a seed perhaps, for unfinished
+// work, but only a few times in a row: then it has the work done and succeeds.
 cudaError_t sim_queue_synchronize(cudaStream_t handle);
 cudaError_t sim_queue_query(cudaStream_t handle);
 cudaError_t sim_queue_synchronize_device(int device);

@@ -311,6 +311,7 @@ static struct sim_entry *create_step(const struct plan *plan, size_t place,
 
     if (!entry)
         sim_fail("no memory to launch a graph of %zu nodes", plan->count);
+    entry->lane = begin->lane + ((unsigned)place + 1) * SIM_NODE_LANES;
     if (!step->count)
         order(entry, begin);
     for (size_t i = 0; i < step->count; i++)

@@ -6,12 +6,14 @@
 
 #include "simcuda/order/capture.h"
 #include "simcuda/order/handles.h"
+#include "simcuda/order/schedule.h"
 #include "simcuda/runtime/device.h"
 
 // All streams of a device but its legacy one, also destroyed ones with work left.
 static struct sim_stream *streams[SIM_DEVICES_MAX];
 static struct sim_stream legacy[SIM_DEVICES_MAX];
 static struct sim_handles handles;
+static unsigned lanes = SIM_DEVICES_MAX; // below: the legacy streams
 
 // Each thread's cudaStreamPerThread, a handle a device, made at first use.
 static pthread_key_t per_thread_key;
@@ -46,6 +48,7 @@ static struct sim_stream *create(int device, unsigned flags, int priority,
         return NULL;
     }
     stream->device = device;
+    stream->lane = ++lanes;
     stream->flags = flags;
     stream->blocking = !(flags & cudaStreamNonBlocking);
     stream->priority = priority;
@@ -78,6 +81,7 @@ struct sim_stream *sim_stream_find(cudaStream_t handle)
 
     if (!handle || handle == cudaStreamLegacy) {
         legacy[device].device = device;
+        legacy[device].lane = (unsigned)device;
         legacy[device].legacy = true;
         return &legacy[device];
     }
@@ -123,6 +127,7 @@ struct sim_entry *sim_stream_prepare(struct sim_stream *stream,
 
     if (!entry)
         return NULL;
+    entry->lane = stream->lane;
     if (!sim_entry_after(entry, stream->tail) || !after_others(entry, stream) ||
         !sim_entry_after(entry, also_after)) {
         sim_entry_abandon(entry);
@@ -287,16 +292,20 @@ cudaError_t sim_queue_synchronize_all(void)
     return error;
 }
 
+// Whether the program is told once more that work is not done.
+static bool refuses(unsigned polls)
+{
+    return polls <= SIM_POLLS_MAX &&
+           (sim_order() != SIM_SEEDED || sim_schedule_choose(2));
+}
+
 cudaError_t sim_entry_poll(struct sim_entry *entry, unsigned *polls)
 {
-    if (!entry || entry->done) {
-        *polls = 0;
-        return cudaSuccess;
-    }
-    if (++*polls <= SIM_POLLS_MAX)
+    if (entry && !entry->done && refuses(++*polls))
         return cudaErrorNotReady;
     *polls = 0;
-    sim_entry_await(entry);
+    if (entry)
+        sim_entry_await(entry);
     return cudaSuccess;
 }
 
@@ -322,6 +331,7 @@ cudaError_t sim_queue_query(cudaStream_t handle)
     if (sim_queue_inside())
         return cudaErrorNotPermitted;
     sim_queue_lock();
+    sim_queue_stir();
     struct sim_stream *stream = sim_stream_find(handle);
 
     if (stream)

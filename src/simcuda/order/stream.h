@@ -7,11 +7,16 @@
 #include "simcuda/order/entry.h"
 #include "simcuda/order/graph.h"
 
-// How often in a row a query under `late` answers that work is not ready.
+// How often in a row a query answers that work is not ready: under `late` so often, by a
+// seed at most.
 enum { SIM_POLLS_MAX = 3 };
+
+// A graph's nodes run at paces of their own.
+enum { SIM_NODE_LANES = 1 << 16 };
 
 struct sim_stream {
     int device;
+    unsigned lane; // its number, of all streams
     bool legacy;
     bool blocking; // ordered against the legacy stream
     bool destroyed;

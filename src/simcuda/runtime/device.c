@@ -18,6 +18,7 @@
 static struct sim_device devices[SIM_DEVICES_MAX];
 static int devices_count;
 static enum sim_order order;
+static uint64_t seed;
 static enum sim_compute compute;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_bool forked;
@@ -67,12 +68,14 @@ static int choose(const char *name, const char *const names[])
 
 static void choose_order(void)
 {
-    static const char *const names[] = {"early", "late", NULL};
+    static const char *const names[] = {"early", "late", "seed:1", NULL};
+    static const enum sim_order orders[] = {SIM_EARLY, SIM_LATE, SIM_SEEDED};
     const char *value = setting("ACTSWAP_SIM_ORDER", names[0]);
 
-    if (!strncmp(value, "seed:", 5))
-        sim_fail("ACTSWAP_SIM_ORDER=%s is not there yet. Did you mean late?", value);
-    order = choose("ACTSWAP_SIM_ORDER", names) ? SIM_LATE : SIM_EARLY;
+    if (as_settings_seed(value, &seed))
+        order = SIM_SEEDED;
+    else
+        order = orders[choose("ACTSWAP_SIM_ORDER", names)];
 }
 
 static void choose_compute(void)
@@ -179,6 +182,11 @@ bool sim_context_active(int device)
 enum sim_order sim_order(void)
 {
     return order;
+}
+
+uint64_t sim_seed(void)
+{
+    return seed;
 }
 
 enum sim_compute sim_compute(void)

@@ -13,13 +13,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/gpu.h"
 
 // Registers a thread that every kernel is said to use.
 enum { SIM_DEVICES_MAX = 16, SIM_KERNEL_REGISTERS = 32 };
 
-enum sim_order { SIM_EARLY, SIM_LATE };
+enum sim_order { SIM_EARLY, SIM_LATE, SIM_SEEDED };
 
 struct sim_device {
     const struct as_gpu *gpu;
@@ -59,6 +60,7 @@ struct sim_device *sim_device_current(void);
 struct sim_device *sim_device_activate(void);
 
 enum sim_order sim_order(void);
+uint64_t sim_seed(void);
 
 // The folder that this library lies in, all links resolved. false: cannot say.
 bool sim_own_folder(char *folder, size_t bytes);

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs on the simulated device.
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+#include "simcuda/simcuda.h"
+
+struct run {
+    const struct program *program;
+    struct seen *seen;
+    unsigned queries;
+    int *places[PLACES];
+    cudaStream_t streams[STREAMS];
+    cudaEvent_t events[EVENTS];
+    cudaGraphExec_t exec;
+    bool freed[PLACES], destroyed[STREAMS];
+};
+
+#define OK(call)                                                                         \
+    do {                                                                                 \
+        const cudaError_t error_ = (call);                                               \
+        if (error_) {                                                                    \
+            fprintf(stderr, "%s: %s: %s\n", run->program->text, #call,                   \
+                    cudaGetErrorString(error_));                                         \
+            exit(1);                                                                     \
+        }                                                                                \
+    } while (0)
+
+struct body {
+    int *to;
+    const int *from;
+    int by;
+};
+
+static void run_body(void *arg)
+{
+    const struct body *body = arg;
+
+    *body->to = (body->from ? *body->from : 0) + body->by;
+}
+
+static void submit(struct run *run, cudaStream_t stream, struct body body)
+{
+    struct body *own = malloc(sizeof(*own));
+    const struct sim_work work = {
+        .name = "operator", .run = run_body, .destroy = free, .arg = own};
+    const struct sim_access accesses[] = {
+        {.address = body.to, .bytes = sizeof(int), .write = true, .unread = true},
+        {.address = body.from, .bytes = sizeof(int)},
+    };
+
+    *own = body;
+    OK((cudaError_t)sim_submit(stream, &work, accesses, body.from ? 2 : 1));
+}
+
+static void run_host(void *arg)
+{
+    run_body(arg);
+    free(arg);
+}
+
+static void host_function(struct run *run, cudaStream_t stream, struct body body)
+{
+    struct body *own = malloc(sizeof(*own));
+
+    *own = body;
+    OK(cudaLaunchHostFunc(stream, run_host, own));
+}
+
+static void observe(struct run *run, int value)
+{
+    run->seen->at[run->seen->count++] = value;
+}
+
+static void observe_query(struct run *run, cudaError_t error)
+{
+    if (error && error != cudaErrorNotReady)
+        OK(error);
+    run->seen->queries |= (uint32_t)!error << run->queries++;
+    observe(run, !error);
+}
+
+static void work(struct run *run, const struct statement *at, cudaStream_t stream)
+{
+    int *to = run->places[at->to], *from = at->from < 0 ? NULL : run->places[at->from];
+    const struct body body = {to, at->verb == ADD ? to : from, at->value};
+
+    switch (at->verb) {
+    case COPY:
+        if (at->stream < 0)
+            OK(cudaMemcpy(to, from, sizeof(int), cudaMemcpyDefault));
+        else
+            OK(cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyDefault, stream));
+        return;
+    case MEMSET:
+        if (at->stream < 0)
+            OK(cudaMemset(to, at->value, sizeof(int)));
+        else
+            OK(cudaMemsetAsync(to, at->value, sizeof(int), stream));
+        return;
+    case HOST:
+        host_function(run, stream, body);
+        return;
+    default:
+        submit(run, stream, body);
+    }
+}
+
+static void memory(struct run *run, const struct statement *at, cudaStream_t stream)
+{
+    int **place = &run->places[at->to];
+
+    switch (at->verb) {
+    case ALLOC:
+        OK(cudaMallocAsync((void **)place, sizeof(int), stream));
+        return;
+    case FREE_ASYNC:
+        OK(cudaFreeAsync(*place, stream));
+        break;
+    case FREE:
+        OK(cudaFree(*place));
+        break;
+    default:
+        OK(cudaFreeHost(*place));
+    }
+    run->freed[at->to] = true;
+}
+
+static void graph(struct run *run, const struct statement *at, cudaStream_t stream)
+{
+    cudaGraph_t made;
+
+    switch (at->verb) {
+    case CAPTURE:
+        OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+        return;
+    case END:
+        OK(cudaStreamEndCapture(stream, &made));
+        OK(cudaGraphInstantiate(&run->exec, made, 0));
+        OK(cudaGraphDestroy(made));
+        return;
+    default:
+        OK(cudaGraphLaunch(run->exec, stream));
+    }
+}
+
+static void order(struct run *run, const struct statement *at, cudaStream_t stream)
+{
+    cudaEvent_t event = at->event < 0 ? NULL : run->events[at->event];
+
+    switch (at->verb) {
+    case RECORD:
+        OK(cudaEventRecord(event, stream));
+        return;
+    case WAIT:
+        OK(cudaStreamWaitEvent(stream, event, 0));
+        return;
+    case SYNC_STREAM:
+        OK(cudaStreamSynchronize(stream));
+        return;
+    case SYNC_EVENT:
+        OK(cudaEventSynchronize(event));
+        return;
+    case QUERY_STREAM:
+        observe_query(run, cudaStreamQuery(stream));
+        return;
+    case QUERY_EVENT:
+        observe_query(run, cudaEventQuery(event));
+        return;
+    case DESTROY:
+        OK(cudaStreamDestroy(stream));
+        run->destroyed[at->stream] = true;
+        return;
+    default:
+        OK(cudaDeviceSynchronize());
+    }
+}
+
+static void step(struct run *run, const struct statement *at)
+{
+    cudaStream_t stream = at->stream < 0 ? NULL : run->streams[at->stream];
+
+    if (at->stream >= 0)
+        OK(cudaSetDevice(stream_device(at->stream)));
+    switch (at->verb) {
+    case SET:
+    case MOVE:
+    case ADD:
+    case COPY:
+    case MEMSET:
+    case HOST:
+        work(run, at, stream);
+        break;
+    case WRITE:
+        *run->places[at->to] = at->value;
+        //sim_check_host(run->places[at->to], sizeof(int), true, "the host");
+        break;
+    case READ:
+        observe(run, *run->places[at->to]);
+        //sim_check_host(run->places[at->to], sizeof(int), false, "the host");
+        break;
+    case ALLOC:
+    case FREE_ASYNC:
+    case FREE:
+    case FREE_HOST:
+        memory(run, at, stream);
+        break;
+    case CAPTURE:
+    case END:
+    case LAUNCH:
+        graph(run, at, stream);
+        break;
+    default:
+        order(run, at, stream);
+    }
+    OK(cudaSetDevice(0));
+}
+
+struct other {
+    struct run *run;
+    const struct statement *at;
+};
+
+static void *step_elsewhere(void *arg)
+{
+    const struct other *other = arg;
+
+    step(other->run, other->at);
+    return NULL;
+}
+
+static void step_on_other_thread(struct run *run, const struct statement *at)
+{
+    struct other other = {run, at};
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, step_elsewhere, &other))
+        exit(1);
+    pthread_join(thread, NULL);
+}
+
+static void make_streams(struct run *run)
+{
+    static const unsigned flags[STREAMS] = {cudaStreamNonBlocking,
+                                            cudaStreamNonBlocking,
+                                            cudaStreamNonBlocking,
+                                            cudaStreamDefault,
+                                            cudaStreamDefault,
+                                            0,
+                                            0,
+                                            0,
+                                            cudaStreamNonBlocking};
+
+    for (int i = 0; i < STREAMS; i++) {
+        OK(cudaSetDevice(stream_device(i)));
+        if (stream_is_legacy(i))
+            run->streams[i] = cudaStreamLegacy;
+        else if (i == 6 || i == 7)
+            run->streams[i] = cudaStreamPerThread;
+        else
+            OK(cudaStreamCreateWithFlags(&run->streams[i], flags[i]));
+    }
+    for (int i = 0; i < EVENTS; i++) {
+        OK(cudaSetDevice(event_device(i)));
+        OK(cudaEventCreateWithFlags(&run->events[i], cudaEventDisableTiming));
+    }
+    OK(cudaSetDevice(0));
+}
+
+static void make_places(struct run *run)
+{
+    for (int i = 0; i < PLACES; i++) {
+        void **place = (void **)&run->places[i];
+
+        if (place_kind(i) == POOL)
+            continue;
+        OK(cudaSetDevice(place_device(i)));
+        if (place_kind(i) == PINNED)
+            OK(cudaMallocHost(place, sizeof(int)));
+        else if (place_kind(i) == PAGEABLE)
+            *place = calloc(1, sizeof(int));
+        else
+            OK(cudaMalloc(place, sizeof(int)));
+        if (place_kind(i) == DEVICE)
+            OK(cudaMemset(*place, 0, sizeof(int)));
+        OK(cudaDeviceSynchronize());
+    }
+    OK(cudaSetDevice(0));
+}
+
+static void sync_all(struct run *run)
+{
+    for (int device = 1; device >= 0; device--) {
+        OK(cudaSetDevice(device));
+        OK(cudaDeviceSynchronize());
+    }
+}
+
+static void unmake(struct run *run)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (!stream_is_legacy(i) && i != 6 && i != 7 && !run->destroyed[i])
+            OK(cudaStreamDestroy(run->streams[i]));
+    for (int i = 0; i < EVENTS; i++)
+        OK(cudaEventDestroy(run->events[i]));
+    if (run->exec)
+        OK(cudaGraphExecDestroy(run->exec));
+    for (int i = 0; i < PLACES; i++) {
+        if (run->freed[i] || !run->places[i])
+            continue;
+        if (place_kind(i) == PAGEABLE)
+            free(run->places[i]);
+        else if (place_kind(i) == PINNED)
+            OK(cudaFreeHost(run->places[i]));
+        else
+            OK(cudaFree(run->places[i]));
+    }
+}
+
+void program_run(const struct program *program, struct seen *seen)
+{
+    struct run all = {.program = program, .seen = seen}, *run = &all;
+    bool synchronised = false;
+
+    *seen = (struct seen){0};
+    make_streams(run);
+    make_places(run);
+
+    const unsigned long before = 0;
+
+    for (int i = 0; i < program->count; i++) {
+        const struct statement *at = &program->at[i];
+
+        if (at->verb == SHOW && !synchronised)
+            sync_all(run);
+        synchronised = synchronised || at->verb == SHOW;
+        if (at->verb == SHOW)
+            observe(run, *(volatile int *)run->places[at->to]);
+        else if (at->stream == 7)
+            step_on_other_thread(run, at);
+        else
+            step(run, at);
+    }
+    sync_all(run);
+    seen->races = before;
+    unmake(run);
+}
