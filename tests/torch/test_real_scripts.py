@@ -20,6 +20,9 @@ while step < 3 or what == "endless":
     x = torch.randn(4 + 400 * step, 8).to(device)
     if what == "fails" and step == 2:
         raise RuntimeError("as it does everywhere")
+    if what == "no_number" and device == "cuda":
+        y = model(x)
+        y.backward(torch.zeros_like(y))
     loss = (model(x) if what != "draws" else model(torch.rand_like(x))).square().mean()
     (loss * 2 if what == "differs" and device == "cuda" else loss).backward()
     optimizer.step()
@@ -43,6 +46,7 @@ ROWS = "[environment]\n" + "".join(
         "plain": "",
         "draws": "",
         "differs": "",
+        "no_number": "",
         "fails": 'error = "as it does everywhere"\ncpu = "none"',
         "endless": 'stop = 3\ncpu = "none"',
     }.items()
@@ -76,8 +80,9 @@ def test_each_kind_of_script_gets_its_word(tmp_path: Path) -> None:
     }
     assert table["endless"][4] == "3 backwards"
     assert table["plain"][5] == "3 equal"
+    assert table["no_number"][5] == "3 equal"
     assert table["draws"][5].startswith("random on the device")
     assert table["differs"][5] == "within 1e+00"
     assert table["endless"][5] == "no CPU run"
     assert all(table[name][6].endswith("equal") for name in table if name in ended)
-    assert lines[-1] == "As they should: 0 of 5 in `auto`, 5 of 5 in `values`."
+    assert lines[-1] == "As they should: 0 of 6 in `auto`, 6 of 6 in `values`."
