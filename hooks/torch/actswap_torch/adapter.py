@@ -78,6 +78,7 @@ class Adapter:
         ):
             self._undo.append(handle.remove)
         self._patch(modules, "_has_any_global_hook", self._count_others)
+        self._patch(torch._jit_internal, "get_closure", self._blocks.see_through)
         self._undo.append(self._blocks.undo)
         self._undo.append(self._names.undo)
         self._hooks.push()

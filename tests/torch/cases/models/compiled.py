@@ -46,6 +46,9 @@ def compiled_part(place):
 
 @model
 def scripted(place):
+    """Of layers that have run as a list's before, so that their class is wrapped."""
+    plain = place.put(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)))
+    plain(place.normal(2, WIDTH))
     net = torch.jit.script(
         nn.Sequential(nn.Linear(WIDTH, 64), nn.ReLU(), nn.Linear(64, WIDTH))
     )
