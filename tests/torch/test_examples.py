@@ -41,6 +41,7 @@ PASSES: Dict[str, Dict[str, str]] = {
     "late": {},
     "early": {"sim_order": "early"},
     "shapes": {"sim_compute": "shapes"},
+    "auto": {"sim_compute": "auto"},
     "offload": {"policy": "offload:min=1KiB"},
     "recompute": {"policy": "recompute"},
 }
@@ -59,7 +60,7 @@ def passes(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Path]:
         if name == "cpu":
             del env["LD_PRELOAD"]
             device, names = "cpu", [*SAME]
-        traced = ["--trace"] if name in ("late", "shapes") else []
+        traced = ["--trace"] if name in ("late", "shapes", "auto") else []
         Run([CASE, str(folder), device, *traced, *names], env)
         return folder
 
@@ -105,17 +106,20 @@ def test_offload_moved_activations_of_examples(passes: Dict[str, Path]) -> None:
     assert moves["released_bytes"] > 0
 
 
-@pytest.mark.parametrize("name", SHAPED)
-def test_examples_allocate_alike_in_values_and_shapes(
-    passes: Dict[str, Path], name: str
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [(name, "shapes") for name in SHAPED] + [(name, "auto") for name in (*SAME, *OWN)],
+)
+def test_examples_allocate_alike_whatever_is_computed(
+    passes: Dict[str, Path], name: str, way: str
 ) -> None:
-    values, shapes = (
+    values, others = (
         json.loads((passes[which] / f"{name}.trace").read_text())
-        for which in ("late", "shapes")
+        for which in ("late", way)
     )
 
     assert len(values) > 500
-    assert values == shapes
+    assert values == others
 
 
 @pytest.mark.parametrize("way", ["late", "shapes"])

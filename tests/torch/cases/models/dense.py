@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.utils import parametrizations
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
-from .registry import STEPS, adamw, model, sgd, train
+from .registry import CASTS, STEPS, THREADS, adamw, model, sgd, train
 
 WIDTH = 32
 
@@ -179,14 +179,14 @@ def mixed(place, dtype):
     return net, loss
 
 
-@model(race="autocast empties its table of casts by address")
+@model(race=CASTS)
 def autocast(place):
     net, loss = mixed(place, torch.bfloat16)
     train(place, net, loss, adamw)
 
 
 @model(
-    race="autocast empties its table of casts by address",
+    race=CASTS,
     values="whether a step is skipped",
 )
 def scaled_fp16(place):
@@ -274,7 +274,7 @@ def own_function(place):
     copying(place, Blocks(run=lambda block, x: Clamp.apply(block(x), 1.5)))
 
 
-@model(race="graphs that a backward made are let go by two threads")
+@model(race=THREADS)
 def gradient_penalty(place):
     net = nn.Sequential(nn.Linear(WIDTH, 64), nn.Softplus(), nn.Linear(64, 1))
 
@@ -388,7 +388,7 @@ def distillation(place):
     train(place, student, loss)
 
 
-@model(race="seen, not explained: gradients taken with the graph kept")
+@model(race=THREADS)
 def two_tasks(place):
     """Gradients of both, weighed by their norms, put together by hand."""
     net = place.put(nn.ModuleDict({"body": Blocks(2), "a": nn.Linear(WIDTH, 3)}))

@@ -5,11 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import func, nn
 
-from .registry import ORDER, STEPS, adamw, model, sgd, train
+from .registry import ORDER, STEPS, THREADS, adamw, model, sgd, train
 
 WIDTH = 8
 ROUNDING = 2e-6
-RACE = "graphs that a backward made are let go by two threads"
 
 
 def smooth(*sizes):
@@ -24,7 +23,7 @@ def called(net):
     return lambda parameters, x: func.functional_call(net, parameters, (x,))
 
 
-@model(race=RACE)
+@model(race=THREADS)
 def gradients_by_function(place):
     """No backward(): func.grad_and_value and an update by hand."""
     net = place.put(smooth(WIDTH, 16, WIDTH))
@@ -39,7 +38,7 @@ def gradients_by_function(place):
     place.finish(*parameters.values())
 
 
-@model(race=RACE)
+@model(race=THREADS)
 def per_sample(place):
     """Differential privacy: each sample's gradient, clipped."""
     net = place.put(smooth(WIDTH, 16, 3))
@@ -84,7 +83,7 @@ def ensemble(place):
     place.finish(*parameters.values())
 
 
-@model(bound=ROUNDING, why=ORDER, race=RACE)
+@model(bound=ROUNDING, why=ORDER, race=THREADS)
 def jacobians(place):
     net = smooth(WIDTH, 16, WIDTH)
 
@@ -97,7 +96,7 @@ def jacobians(place):
     train(place, net, loss)
 
 
-@model(race=RACE)
+@model(race=THREADS)
 def hessians(place):
     net = smooth(WIDTH, 16, 1)
 
@@ -123,7 +122,7 @@ def forward_mode(place):
     train(place, net, loss)
 
 
-@model(bound=ROUNDING, why=ORDER, race=RACE)
+@model(bound=ROUNDING, why=ORDER, race=THREADS)
 def meta_learning(place):
     """An inner step whose gradient is differentiated through."""
     net = smooth(WIDTH, 16, WIDTH)
@@ -143,7 +142,7 @@ def meta_learning(place):
     train(place, net, loss, adamw)
 
 
-@model(bound=ROUNDING, why=ORDER, race=RACE)
+@model(bound=ROUNDING, why=ORDER, race=THREADS)
 def physics(place):
     """A differential equation in the loss: second derivatives by the input."""
     net = smooth(2, 16, 16, 1)
@@ -175,7 +174,7 @@ def differential_equation(place):
     train(place, net, loss)
 
 
-@model(race=RACE)
+@model(race=THREADS)
 def equilibrium(place):
     """A fixed point found without a graph; its gradient by a hook."""
     net = nn.Linear(WIDTH, WIDTH)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .registry import STEPS, adamw, model, train
+from .registry import STEPS, THREADS, adamw, model, train
 
 WIDTH = 8
 
@@ -49,7 +49,7 @@ def adversarial(place):
     place.finish(maker, critic)
 
 
-@model(race="graphs that a backward made are let go by two threads")
+@model(race=THREADS)
 def wasserstein(place):
     maker, critic = place.put(layers(4, 16, WIDTH), layers(WIDTH, 16, 1))
     optimizer = torch.optim.RMSprop(critic.parameters(), 1e-3)
@@ -141,7 +141,7 @@ def flow_matching(place):
     train(place, net, loss)
 
 
-@model(race="graphs that a backward made are let go by two threads")
+@model(race=THREADS)
 def score_matching(place):
     """Sliced: a product of a Jacobian with a random vector."""
     net = layers(WIDTH, 32, WIDTH, last=nn.Softplus())
@@ -157,7 +157,7 @@ def score_matching(place):
     train(place, net, loss)
 
 
-@model(race="seen once, not explained: gradients taken in the loss")
+@model(race=THREADS)
 def energy(place):
     """Langevin steps inside of the loss."""
     net = layers(WIDTH, 16, 1)

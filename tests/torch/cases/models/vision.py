@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .registry import adamw, model, sgd, train
+from .registry import CASTS, adamw, model, sgd, train
 
 SIDE = 12
 
@@ -91,7 +91,7 @@ def resnet(place):
     classify(place, layers, optimizer=adamw)
 
 
-@model(race="autocast empties its table of casts by address")
+@model(race=CASTS)
 def resnet_autocast(place):
     net = nn.Sequential(Residual(3, 8), Residual(8, 5, 2))
 
