@@ -134,6 +134,7 @@ static struct as_engine *create(void)
     pthread_mutex_init(&engine->notes.lock, NULL);
     pthread_mutex_init(&engine->warnings.lock, NULL);
     read_settings(&engine->settings);
+    atomic_store(&engine->card_bytes, engine->settings.memory_bytes);
     engine->rank = as_path_rank();
     engine->world = as_path_world();
     if (!create_parts(engine)) {
@@ -217,6 +218,7 @@ static struct as_facts gather(struct as_engine *engine,
         .rank = engine->rank,
         .world = engine->world,
         .device_bytes = engine->device_bytes,
+        .card_bytes = engine->own_bytes,
         .simulated = engine->simulated,
         .compute = engine->compute,
         .missed = as_cuda_missed(),
@@ -354,9 +356,11 @@ void as_engine_identify(struct as_engine *engine)
     if (total - left > segments.live_bytes)
         atomic_store(&engine->context_bytes, total - left - segments.live_bytes);
 
+    const uint64_t limit = atomic_load(&engine->card_bytes);
     pthread_mutex_lock(&engine->report_lock);
     memcpy(engine->device, name, sizeof(name));
-    engine->device_bytes = total;
+    engine->own_bytes = total;
+    engine->device_bytes = limit && limit < total ? limit : total;
     pthread_mutex_unlock(&engine->report_lock);
 }
 

@@ -43,12 +43,17 @@ struct as_engine {
     atomic_bool attached;
     atomic_bool events; // the framework's allocator speaks
     atomic_bool mistaken; // it should, and does not
+    atomic_bool too_large; // card_warning is written
     atomic_bool oom; // out of memory, and no step since
     const char *_Atomic framework;
     _Atomic uint64_t after_forward_bytes;
     _Atomic uint64_t expected_bytes[ACTSWAP_CATEGORIES]; // 0: not known
     _Atomic unsigned moments; // as in struct as_facts
     _Atomic uint64_t context_bytes, comm_bytes, other_bytes; // as in struct as_outside
+
+    _Atomic uint64_t card_bytes; // that a card is to have, 0: its own
+    _Atomic uint64_t cards_seen; // a bit a device
+    char card_warning[160];
 
     pthread_mutex_t step_lock; // the figures at the last step's end
     uint64_t out_bytes, in_bytes, released_bytes;
@@ -60,7 +65,7 @@ struct as_engine {
     unsigned oom_files;
     uint64_t written_ns; // 0: not since the first memory was taken
     int rank, world, log_level;
-    uint64_t device_bytes;
+    uint64_t device_bytes, own_bytes; // as card_bytes of struct as_facts
     bool simulated;
     const char *compute;
     char device[128];
@@ -94,6 +99,16 @@ void as_engine_freed(const struct as_freeing *freeing);
 // A stream was made on the current device; one is about to be destroyed.
 void as_engine_stream_made(void *stream);
 void as_engine_stream_ending(void *stream);
+
+// The size that a card is to have at most (ACTSWAP_MEMORY), 0: its own.
+uint64_t as_engine_card_bytes(void);
+
+// What the hooks saw taken on a device.
+uint64_t as_engine_taken_bytes(int device);
+
+// A card was asked what it has. The first time it is seen whether it can be as small as it
+// is to be: if not, the process ends as with any wrong setting.
+void as_engine_card_seen(int device, uint64_t used_bytes, uint64_t total_bytes);
 
 // The driver had no memory left. Told by the framework: `allocated_bytes` and
 // `reserved_bytes` are its totals; by a hook: both 0.

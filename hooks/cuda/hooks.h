@@ -20,6 +20,17 @@
     X(cudaStreamCreateWithFlags)                                                         \
     X(cudaStreamCreateWithPriority)                                                      \
     X(cudaStreamDestroy)                                                                 \
+    X(cudaMemGetInfo)                                                                    \
+    X(cudaGetDeviceProperties)                                                           \
+    X(cudaGetDeviceProperties_v2)                                                        \
+    X(cudaGetDriverEntryPoint)                                                           \
+    X(cudaGetDriverEntryPoint_ptsz)                                                      \
+    X(cudaGetDriverEntryPointByVersion)                                                  \
+    X(cudaGetDriverEntryPointByVersion_ptsz)                                             \
+    X(cuGetProcAddress)                                                                  \
+    X(cuGetProcAddress_v2)                                                               \
+    X(cuDeviceTotalMem_v2)                                                               \
+    X(cuMemGetInfo_v2)                                                                   \
     X(cuMemAlloc_v2)                                                                     \
     X(cuMemFree_v2)                                                                      \
     X(cuMemCreate)                                                                       \

@@ -9,6 +9,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "card.h"
 #include "core/export.h"
 #include "engine.h"
 #include "hooks.h"
@@ -36,6 +37,14 @@ static cudaError_t told(bool outermost, cudaError_t result, void *const *address
     return result;
 }
 
+static void give_back(const void *caller, void *const *address)
+{
+    free_fn *real = (free_fn *)as_hook_real(AS_HOOK_cudaFree, caller);
+
+    if (real)
+        real(*address);
+}
+
 AS_EXPORT cudaError_t cudaMalloc(void **address, size_t bytes)
 {
     malloc_fn *real = (malloc_fn *)as_hook_real(AS_HOOK_cudaMalloc, CALLER);
@@ -43,7 +52,15 @@ AS_EXPORT cudaError_t cudaMalloc(void **address, size_t bytes)
         return cudaErrorInitializationError;
 
     const bool outermost = as_hook_enter();
-    const cudaError_t result = real(address, bytes);
+    struct as_claim claim = {.bytes = bytes};
+    if (outermost)
+        claim = as_card_claim(AS_CARD_RUNTIME, 0, address, bytes, CALLER);
+    cudaError_t result = real(address, claim.bytes);
+    if (!as_card_settle(&claim, result == cudaSuccess)) {
+        give_back(CALLER, address);
+        *address = (void *)(uintptr_t)claim.before;
+        result = real(address, as_card_too_much());
+    }
     as_hook_leave();
     return told(outermost, result, address, bytes, NULL, CALLER);
 }
@@ -71,7 +88,15 @@ static cudaError_t malloc_async(enum as_hook hook, const void *caller, void **ad
         return cudaErrorInitializationError;
 
     const bool outermost = as_hook_enter();
-    const cudaError_t result = real(address, bytes, stream);
+    struct as_claim claim = {.bytes = bytes};
+    if (outermost)
+        claim = as_card_claim_pool(stream, address, bytes, caller);
+    cudaError_t result = real(address, claim.bytes, stream);
+    if (!as_card_settle(&claim, result == cudaSuccess)) {
+        give_back(caller, address);
+        *address = (void *)(uintptr_t)claim.before;
+        result = real(address, as_card_too_much(), stream);
+    }
     as_hook_leave();
     return told(outermost, result, address, bytes, stream, caller);
 }
@@ -127,6 +152,14 @@ static void *pointer(uint64_t address)
     return (void *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr): CUDA's types
 }
 
+static void driver_give_back(const void *caller, CUdeviceptr address)
+{
+    driver_free_fn *real = (driver_free_fn *)as_hook_real(AS_HOOK_cuMemFree_v2, caller);
+
+    if (real)
+        real(address);
+}
+
 AS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
     driver_malloc_fn *real =
@@ -135,7 +168,15 @@ AS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
         return CUDA_ERROR_NOT_INITIALIZED;
 
     const bool outermost = as_hook_enter();
-    const CUresult result = real(address, bytes);
+    struct as_claim claim = {.bytes = bytes};
+    if (outermost)
+        claim = as_card_claim(AS_CARD_DRIVER, 0, address, bytes, CALLER);
+    CUresult result = real(address, claim.bytes);
+    if (!as_card_settle(&claim, result == CUDA_SUCCESS)) {
+        driver_give_back(CALLER, *address);
+        *address = (CUdeviceptr)(uintptr_t)claim.before;
+        result = real(address, as_card_too_much());
+    }
     as_hook_leave();
     if (outermost && result == CUDA_SUCCESS)
         as_engine_segment(pointer(*address), bytes, NULL, CALLER);
@@ -157,6 +198,11 @@ AS_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
     return result;
 }
 
+static bool is_on_device(const CUmemAllocationProp *properties)
+{
+    return properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
 AS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                                const CUmemAllocationProp *properties,
                                unsigned long long flags)
@@ -166,10 +212,14 @@ AS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t byte
         return CUDA_ERROR_NOT_INITIALIZED;
 
     const bool outermost = as_hook_enter();
-    const CUresult result = real(handle, bytes, properties, flags);
+    struct as_claim claim = {.bytes = bytes};
+    if (outermost && is_on_device(properties))
+        claim =
+            as_card_claim(AS_CARD_HANDLE, properties->location.id, handle, bytes, CALLER);
+    const CUresult result = real(handle, claim.bytes, properties, flags);
+    as_card_settle(&claim, false); // whole pages: what is given fits
     as_hook_leave();
-    if (outermost && result == CUDA_SUCCESS &&
-        properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+    if (outermost && result == CUDA_SUCCESS && is_on_device(properties))
         as_engine_physical(pointer(*handle), properties->location.id, bytes, CALLER);
     return result;
 }

@@ -113,6 +113,7 @@ static void take(struct as_result *result, json_t *root)
                    text_at(root, "device.compute"));
     result->simulated = json_is_true(as_field(root, "device.simulated"));
     result->device_bytes = number_at(root, "device.total_bytes");
+    result->pretends = result->device_bytes < number_at(root, "device.card_bytes");
     result->outcome = outcome_of(root);
     result->steps = number_at(root, "steps.count");
     result->after_forward_bytes = highest_at(root, "steps.after_forward_bytes");

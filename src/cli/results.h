@@ -33,6 +33,7 @@ struct as_result {
     char compute[AS_RESULT_NAME_BYTES]; // "" on a real device
     bool simulated;
     uint64_t device_bytes;
+    bool pretends; // to have fewer than it has
     uint64_t steps;
     uint64_t after_forward_bytes, peak_bytes, reserved_bytes;
     uint64_t released_bytes, out_bytes, in_bytes, pinned_bytes;

@@ -189,10 +189,11 @@ static void print_heading(const struct as_result *first, const char *program, FI
 {
     char total[AS_TEXT_AMOUNT];
     (void)fprintf(
-        out, "actswap compare  %s  %" PRIu64 " steps  %s (%s)%s%s   %s\n\n", program,
+        out, "actswap compare  %s  %" PRIu64 " steps  %s (%s%s)%s%s   %s\n\n", program,
         first->steps, *first->device ? first->device : "unknown device",
-        as_text_amount(first->device_bytes, total), *first->compute ? "  " : "",
-        first->compute, first->simulated ? "simulated, not measured" : "measured");
+        first->pretends ? "pretending " : "", as_text_amount(first->device_bytes, total),
+        *first->compute ? "  " : "", first->compute,
+        first->simulated ? "simulated, not measured" : "measured");
 }
 
 static void print_categories(const struct as_result *result, FILE *out)

@@ -155,15 +155,30 @@ static int read_policy(struct as_settings *settings, const char *value,
 
 // --- The others
 
+// A size, or a share of something: one of the two becomes other than 0.
+static int read_share(const char *value, uint64_t *bytes, unsigned *percent,
+                      const struct complaint *complaint)
+{
+    if (as_text_percent(value, percent) == 0)
+        return 0;
+    if (as_text_bytes(value, bytes) == 0 && *bytes > 0)
+        return 0;
+    return complain(complaint, "is not a size (64GiB, 48GB, bytes, 50%%)");
+}
+
 static int read_host_memory(struct as_settings *settings, const char *value,
                             const struct complaint *complaint)
 {
-    if (as_text_percent(value, &settings->host_memory_percent) == 0)
-        return 0;
-    if (as_text_bytes(value, &settings->host_memory_bytes) == 0 &&
-        settings->host_memory_bytes > 0)
-        return 0;
-    return complain(complaint, "is not a size (64GiB, 48GB, bytes, 50%%)");
+    return read_share(value, &settings->host_memory_bytes, &settings->host_memory_percent,
+                      complaint);
+}
+
+static int read_memory(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    if (as_text_bytes(value, &settings->memory_bytes) || !settings->memory_bytes)
+        return complain(complaint, "is not a card's size (40GiB, 48GB, bytes)");
+    return 0;
 }
 
 // Paths are tried out, so that a wrong letter is found before the run.
@@ -334,6 +349,9 @@ static const struct setting table[] = {
      "it frees), nor those of the last N blocks (0). "
      "recompute: have the framework compute them again.",
      read_policy},
+    {"ACTSWAP_MEMORY", "SIZE", "the card's own",
+     "Pretend that each card is this small: what it says of itself, and when it is full.",
+     read_memory},
     {"ACTSWAP_HOST_MEMORY", "SIZE|PERCENT", "a fair share of what is free",
      "The most pinned host memory for this rank.", read_host_memory},
     {"ACTSWAP_REPORT", "PATH|off", "actswap-%i/rank%r.json",

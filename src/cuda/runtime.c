@@ -212,6 +212,30 @@ int as_cuda_device_set(int device)
     OWN(cudaSetDevice, device);
 }
 
+static int pool_of(cudaMemPool_t *pool, int device)
+{
+    OWN(cudaDeviceGetMemPool, pool, device);
+}
+
+static int pool_attribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
+                          uint64_t *value)
+{
+    OWN(cudaMemPoolGetAttribute, pool, attribute, value);
+}
+
+size_t as_cuda_pool_spare(void)
+{
+    cudaMemPool_t pool;
+    uint64_t reserved, used;
+    int device;
+
+    if (as_cuda_device_get(&device) || pool_of(&pool, device) ||
+        pool_attribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved) ||
+        pool_attribute(pool, cudaMemPoolAttrUsedMemCurrent, &used))
+        return 0;
+    return reserved > used ? reserved - used : 0;
+}
+
 // The structure grew over the releases, always behind the name.
 static int properties(void *room, int device)
 {

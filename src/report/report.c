@@ -58,6 +58,8 @@ static void write_settings(struct as_json *json, const struct as_settings *setti
         as_json_number(json, "host_memory_bytes", settings->host_memory_bytes);
         as_json_number(json, "host_memory_percent", settings->host_memory_percent);
     }
+    if (settings->memory_bytes)
+        as_json_number(json, "memory_bytes", settings->memory_bytes);
     as_json_bool(json, "digest", settings->digest);
     as_json_close(json, '}');
 }
@@ -90,6 +92,7 @@ static void write_device(struct as_json *json, const struct as_facts *facts)
     as_json_open(json, "device", '{');
     as_json_text(json, "name", *facts->device ? facts->device : NULL);
     as_json_number(json, "total_bytes", facts->device_bytes);
+    as_json_number(json, "card_bytes", facts->card_bytes);
     as_json_bool(json, "measured", !facts->simulated);
     as_json_bool(json, "simulated", facts->simulated);
     if (facts->simulated)

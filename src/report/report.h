@@ -50,6 +50,7 @@ struct as_facts {
 
     char device[128]; // its name, "" when not known
     uint64_t device_bytes;
+    uint64_t card_bytes; // its own size, more than the one above where that is pretended
     bool simulated;
     const char *compute; // of the simulated device
     struct as_missed missed; // what it did not compute

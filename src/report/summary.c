@@ -55,6 +55,10 @@ static void add_title(struct page *page, const struct as_facts *facts)
         facts->world, (unsigned long long)steps, steps == 1 ? "" : "s");
     if (*facts->device)
         add(page, "  %s", facts->device);
+    if (facts->device_bytes < facts->card_bytes) {
+        add(page, ", pretending ");
+        add_amount(page, facts->device_bytes);
+    }
     if (facts->framework)
         add(page, "  %s", facts->framework);
     if (facts->simulated)

@@ -84,6 +84,23 @@ def test_text_tells_the_peak_and_what_held_it(actswap: Command) -> None:
     assert "\033" not in result.stdout and result.stdout.isascii()
 
 
+def test_a_card_that_pretends_to_be_small_is_said(actswap: Command) -> None:
+    small = reports.full(device__total_bytes=40 << 30, device__card_bytes=80 << 30)
+    write(actswap.folder, "a/rank0.json", small)
+
+    text = actswap("report", "a", "--ascii")
+    page = actswap("report", "a", "--html", "-")
+    sides = actswap("compare", "--ascii", "a")
+
+    told = "NVIDIA H100 80GB HBM3, pretending 40.0 GiB"
+    assert told in text.stdout and told in page.stdout
+    assert "NVIDIA H100 80GB HBM3 (pretending 40.0 GiB)" in sides.stdout
+    assert lines(text.stdout)["peak on device"].startswith("5.0 GiB of 40.0 GiB (12%)")
+    own = reports.full(device__card_bytes=80 << 30)
+    write(actswap.folder, "a/rank0.json", own)
+    assert "pretending" not in actswap("report", "a").stdout
+
+
 def test_top_limits_the_sites_and_says_what_is_left(actswap: Command) -> None:
     write(actswap.folder, "a/rank0.json", reports.full())
 

@@ -40,7 +40,8 @@ void as_page_title(const struct as_page *page)
     as_words words;
     as_html(page->out, "<h1>%s</h1>\n<p class=\"facts\"><span>policy <b>%s</b></span>",
             as_words_program(page->report, words), page->run->policy);
-    put_fact(page, "device.name");
+    if (*as_words_device(page->report, words))
+        as_html(page->out, " <span>%s</span>", words);
     if (page->run->world > 1 || page->run->count > 1)
         as_html(page->out,
                 " <span>%" PRIu64 " ranks, this is <b>rank %" PRIu64 "</b></span>",

@@ -38,8 +38,7 @@ static void line(const struct page *page, const char *label, const char *words)
 
 static void print_title(const struct page *page)
 {
-    as_words program, basis;
-    const char *const device = as_field_text(page->report, "device.name");
+    as_words program, basis, device;
     const char *const framework = as_field_text(page->report, "run.framework");
     const char *const policy = as_field_text(page->report, "run.settings.policy");
     (void)fprintf(page->out, "%sactswap  %s%s", style(page, BOLD),
@@ -47,8 +46,9 @@ static void print_title(const struct page *page)
     if (page->run->world > 1 || page->run->count > 1)
         (void)fprintf(page->out, "  rank %" PRIu64 " of %" PRIu64, page->rank->rank,
                       page->run->world);
+    as_words_device(page->report, device);
     (void)fprintf(page->out, "  policy %s%s%s%s%s   %s\n", policy ? policy : "not known",
-                  device ? "  " : "", device ? device : "", framework ? "  " : "",
+                  *device ? "  " : "", device, framework ? "  " : "",
                   framework ? framework : "", as_words_basis(page->report, basis));
 }
 

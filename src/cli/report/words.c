@@ -79,6 +79,20 @@ const char *as_words_program(json_t *report, as_words text)
     return text;
 }
 
+const char *as_words_device(json_t *report, as_words text)
+{
+    const char *const name = as_field_text(report, "device.name");
+    const uint64_t total = as_field_number(report, "device.total_bytes");
+    const uint64_t own = as_field_number(report, "device.card_bytes");
+    as_words amount;
+    *text = '\0';
+    if (name)
+        add(text, "%s", name);
+    if (name && own != AS_NOT_KNOWN && total < own)
+        add(text, ", pretending %s", as_words_bytes(total, amount));
+    return text;
+}
+
 const char *as_words_basis(json_t *report, as_words text)
 {
     *text = '\0';

@@ -23,6 +23,9 @@ const char *as_words_share(uint64_t part, uint64_t whole, as_words text);
 // "train.py" of `python train.py --x`.
 const char *as_words_program(json_t *report, as_words text);
 
+// "NVIDIA H100 80GB HBM3, pretending 40.0 GiB"
+const char *as_words_device(json_t *report, as_words text);
+
 // "measured", or "simulated (shapes), not measured".
 const char *as_words_basis(json_t *report, as_words text);
 

@@ -16,10 +16,13 @@
 // long as enough memory is free in all, as on a card that remaps pages.
 #define ARENA_FACTOR 2
 
+enum { POOLED = 1 }; // kind of a range
+
 struct book {
     pthread_mutex_t lock;
     struct sim_ranges ranges;
     size_t committed_bytes; // besides those of `ranges`
+    size_t pooled_bytes, pooled_peak_bytes; // of `ranges`, by cudaMallocAsync
     char *arena;
     size_t arena_bytes;
 };
@@ -130,7 +133,29 @@ void sim_memory_uncommit(struct sim_device *device, size_t bytes)
     pthread_mutex_unlock(&book->lock);
 }
 
-cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t bytes)
+// With the book's lock held.
+static void count_pooled(struct book *book, const struct sim_range *range)
+{
+    book->pooled_bytes += range->bytes;
+    if (book->pooled_bytes > book->pooled_peak_bytes)
+        book->pooled_peak_bytes = book->pooled_bytes;
+}
+
+struct sim_pooled sim_memory_pooled(struct sim_device *device, bool forget_peak)
+{
+    struct book *book = &books[device->index];
+
+    pthread_mutex_lock(&book->lock);
+    if (forget_peak)
+        book->pooled_peak_bytes = book->pooled_bytes;
+    const struct sim_pooled pooled = {book->pooled_bytes, book->pooled_peak_bytes};
+    pthread_mutex_unlock(&book->lock);
+    return pooled;
+}
+
+// In whole pages. cudaErrorMemoryAllocation when the card is full.
+static cudaError_t take(struct sim_device *device, void **address, size_t bytes,
+                        unsigned kind)
 {
     struct book *book = &books[device->index];
     const size_t whole = round_up(bytes, SIM_PAGE_BYTES);
@@ -143,6 +168,9 @@ cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t by
         range = sim_ranges_take(&book->ranges, whole);
     if (range) {
         range->asked_bytes = bytes;
+        range->kind = kind;
+        if (kind == POOLED)
+            count_pooled(book, range);
         *address = (void *)range->start; // NOLINT(performance-no-int-to-ptr)
     }
     pthread_mutex_unlock(&book->lock);
@@ -165,6 +193,8 @@ cudaError_t sim_memory_give(void *address)
     if (ours) {
         madvise(address, range->bytes, MADV_DONTNEED);
         sim_values_set(address, range->bytes, SIM_UNKNOWN);
+        if (range->kind == POOLED)
+            book->pooled_bytes -= range->bytes;
         sim_ranges_give(&book->ranges, range);
     }
     pthread_mutex_unlock(&book->lock);
@@ -268,7 +298,7 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
     *address = NULL;
     struct sim_device *device = sim_device_activate();
 
-    return bytes ? sim_error(sim_memory_take(device, address, bytes)) : cudaSuccess;
+    return bytes ? sim_error(take(device, address, bytes, 0)) : cudaSuccess;
 }
 
 cudaError_t cudaFree(void *address)
@@ -312,12 +342,12 @@ cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
     if (error || !bytes)
         return sim_error(error ? error : cudaErrorInvalidValue);
     sim_device_activate();
-    error = sim_memory_take(sim_device(device), address, bytes);
+    error = take(sim_device(device), address, bytes, POOLED);
     if (error == cudaErrorMemoryAllocation) {
         // The pool waits for frees that are still queued before it gives up.
         error = sim_queue_synchronize_device(device);
         if (!error)
-            error = sim_memory_take(sim_device(device), address, bytes);
+            error = take(sim_device(device), address, bytes, POOLED);
     }
     return sim_error(error);
 }

@@ -8,6 +8,7 @@
 
 #include "simcuda/runtime/compiler.h"
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/memory.h"
 #include "simcuda/runtime/missing.h"
 #include "simcuda/simcuda.h"
 
@@ -102,6 +103,41 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
     return cudaSuccess;
 }
 
+// There is no other one.
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
+{
+    return cudaDeviceGetDefaultMemPool(pool, device);
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
+                                    void *value)
+{
+    SIM_ENTER();
+    const int index = pool_index(pool);
+
+    if (index < 0 || !value)
+        return sim_error(cudaErrorInvalidValue);
+    const struct sim_pooled pooled = sim_memory_pooled(sim_device(index), false);
+    uint64_t number = pooled.bytes;
+
+    switch (attribute) {
+    case cudaMemPoolAttrReleaseThreshold:
+        number = pools[index].release_threshold;
+        break;
+    case cudaMemPoolAttrReservedMemHigh:
+    case cudaMemPoolAttrUsedMemHigh:
+        number = pooled.peak_bytes;
+        break;
+    case cudaMemPoolAttrReservedMemCurrent:
+    case cudaMemPoolAttrUsedMemCurrent:
+        break;
+    default:
+        return sim_error(cudaErrorInvalidValue);
+    }
+    memcpy(value, &number, sizeof(number));
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
                                     void *value)
 {
@@ -112,6 +148,9 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
         return sim_error(cudaErrorInvalidValue);
     if (attribute == cudaMemPoolAttrReleaseThreshold)
         memcpy(&pools[index].release_threshold, value, sizeof(uint64_t));
+    if (attribute == cudaMemPoolAttrReservedMemHigh ||
+        attribute == cudaMemPoolAttrUsedMemHigh)
+        (void)sim_memory_pooled(sim_device(index), true);
     return cudaSuccess;
 }
 

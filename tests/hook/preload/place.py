@@ -39,6 +39,10 @@ class Place:
         wheel = self.programs / "wheel"
         (wheel / "libcudart.so.13").symlink_to(self.runtime)
         (wheel / "libcuda.so.1").symlink_to(self.programs / "libhookdriver.so")
+        simulated = self.programs / "simulated"
+        simulated.mkdir()
+        (simulated / "libcudart.so.13").symlink_to(self.runtime)
+        (simulated / "libcuda.so.1").symlink_to(private() / "simcu.so")
         clean = {
             name: value
             for name, value in os.environ.items()
