@@ -148,3 +148,32 @@ def test_what_is_not_of_pytorch_is_told_apart(tmp_path: Path) -> None:
     assert outside["cached"] == told["peak"]["reserved_bytes"] - told["peak"]["bytes"]
     total, context = told["device"]["total_bytes"], outside["context"]
     assert 0 < context < total // 50
+
+
+LOOKS = """
+import gc
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()).cuda()
+x = torch.randn(4, 8, device="cuda", requires_grad=True)
+model(x).sum().backward()
+original, looks = gc.get_objects, 0
+
+def counted():
+    global looks
+    looks += 1
+    return original()
+
+gc.get_objects = counted
+for _ in range(256):
+    (g,) = torch.autograd.grad(model(x).sum(), x)
+    x = (x + 0.01 * g).detach().requires_grad_()
+print(looks)
+"""
+
+
+def test_a_first_step_of_many_backwards_is_looked_at_a_few_times() -> None:
+    """Each look goes through all of Python's objects; two moments of each backward."""
+    looks: int = Run(["-c", LOOKS], environment(sim_compute="shapes")).result()
+
+    assert 0 < looks <= 2 * 8

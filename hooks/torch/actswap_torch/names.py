@@ -69,6 +69,7 @@ class Names:
         self._between = 0  # bytes without a name that the last step's batch was
         self._usual = 0.0  # and what any step ends with, of late
         self._steps = 0
+        self._phases: Dict[int, int] = {}  # of the first step, by moment
 
     def undo(self) -> None:
         for handle in self._hooks:
@@ -186,9 +187,13 @@ class Names:
     # --- What the script holds
 
     def end_phase(self, moment: int) -> None:
-        """In the first steps libraries make themselves at home in device memory: what no
-        tensor holds is theirs, and not what this phase made for the script."""
-        if self._steps == 0 and self._pack.unnamed(moment):
+        """In the first step libraries make themselves at home in device memory: what no
+        tensor holds is theirs, and not what this phase made for the script. A step may
+        have thousands of phases: the first, second, fourth, eighth is looked at."""
+        if self._steps or not self._pack.unnamed(moment):
+            return
+        count = self._phases[moment] = self._phases.get(moment, 0) + 1
+        if count & (count - 1) == 0:
             self._survey(named=False)
 
     def end_step(self) -> None:
