@@ -109,6 +109,9 @@ Test(category, who_never_looked_leaves_what_was_made_outside_unknown)
     add(0x1000);
     step();
     cr_expect_eq(category_of(0x1000), ACTSWAP_UNKNOWN);
+    as_ledger_place(ledger, 1, AS_PHASE_FORWARD);
+    freed(0x1000);
+    cr_expect_eq(peak_of(ACTSWAP_UNKNOWN), 512, "it lived for longer than a batch does");
 }
 
 Test(category, what_no_tensor_holds_is_a_librarys)
@@ -173,6 +176,22 @@ Test(category, the_peaks_step_has_a_begin_and_an_end)
     cr_expect_eq(peak.after[ACTSWAP_ACTIVATION].bytes, 512);
 }
 
+Test(category, a_higher_peak_of_a_later_step_begins_with_that_step)
+{
+    struct as_peak peak;
+
+    add(0x1000);
+    step();
+    as_ledger_place(ledger, 1, AS_PHASE_FORWARD);
+    add(0x2000);
+    step();
+    as_ledger_place(ledger, 2, AS_PHASE_FORWARD);
+    add(0x3000);
+    as_ledger_peak(ledger, &peak);
+    cr_expect_eq(peak.before[ACTSWAP_ACTIVATION].bytes, 512);
+    cr_expect_eq(peak.after[ACTSWAP_UNKNOWN].bytes, 1024, "so far");
+}
+
 // --- Timeline
 
 static struct as_timeline timeline;
@@ -225,6 +244,16 @@ Test(timeline, a_long_run_keeps_every_peak_in_the_same_memory)
     }
     cr_expect_eq(highest, 1000);
     cr_expect_geq(covered, timeline.count - 1, "each bucket is wider than a round of 7");
+}
+
+Test(timeline, a_late_name_leaves_alone_what_was_before_the_block)
+{
+    as_timeline_start(&timeline, 0);
+    for (uint64_t i = 0; i < 4; i++)
+        note(i * 1000000, 10 + i); // generations 1 to 4
+    as_timeline_rename(&timeline, 2, 7, ACTSWAP_UNKNOWN, ACTSWAP_GRADIENT);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_expect_eq(timeline.samples[i].bytes[ACTSWAP_GRADIENT], i < 2 ? 0 : 7);
 }
 
 Test(category, a_late_name_counts_in_the_timeline)

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <criterion/criterion.h>
 
@@ -92,6 +93,40 @@ Test(places, there_is_an_end_to_stacks_and_blocks)
     cr_expect_str_eq(text, "further blocks");
     cr_expect_str_eq(as_place_stack(first), "a.py:1 f");
     cr_expect_null(as_place_stack(AS_PLACES));
+}
+
+Test(places, there_is_an_end_to_the_text_of_stacks)
+{
+    enum { LENGTH = 1 << 20 };
+    char *frames = malloc(LENGTH + 1);
+
+    cr_assert_not_null(frames);
+    memset(frames, 'x', LENGTH);
+    frames[LENGTH] = '\0';
+    for (char i = 0; i < 4; i++) {
+        frames[0] = (char)('a' + i);
+        cr_expect_neq(as_place_keep_stack(frames), AS_PLACE_FURTHER);
+    }
+    frames[0] = 'e';
+    cr_expect_eq(as_place_keep_stack(frames), AS_PLACE_FURTHER);
+    cr_expect_eq(as_place_keep_stack("short"), AS_PLACE_FURTHER);
+    free(frames);
+}
+
+Test(places, the_peak_knows_its_block)
+{
+    struct as_peak peak;
+    char text[64];
+
+    as_place_name(5, "layers.5");
+    as_place_enter(5);
+    add(0x1000, 512);
+    as_place_leave();
+    freed(0x1000);
+    add(0x1000, 256);
+    as_ledger_peak(ledger, &peak);
+    as_place_text(peak.block, text, sizeof(text));
+    cr_expect_str_eq(text, "layers.5");
 }
 
 Test(places, the_peak_is_counted_whether_freed_or_alive)

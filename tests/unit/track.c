@@ -289,16 +289,20 @@ Test(steps, roots_arrive_after_the_step_is_over)
     struct as_step step;
     uint64_t number;
 
+    const int early = as_steps_expect_root(steps, &number);
     const int place = as_steps_expect_root(steps, &number);
-    cr_assert_eq(place, 0);
+    cr_assert_eq(place, 1);
+    as_steps_root(steps, number, early, "\x05", 1);
     as_steps_end(steps, &(struct as_step){.peak_bytes = 7});
     as_steps_root(steps, number, place, "\x01\x02\x03\x04", 4);
 
     cr_assert(as_steps_read(steps, 0, &step));
     cr_expect_eq(step.peak_bytes, 7);
-    cr_expect_eq(step.root_count, 1);
-    cr_expect_eq(step.roots[0].bytes, 4);
-    cr_expect_eq(memcmp(step.roots[0].bits, "\x01\x02\x03\x04", 4), 0);
+    cr_expect_eq(step.root_count, 2);
+    cr_expect_eq(step.roots[0].bytes, 1);
+    cr_expect_eq(step.roots[0].bits[0], 5);
+    cr_expect_eq(step.roots[1].bytes, 4);
+    cr_expect_eq(memcmp(step.roots[1].bits, "\x01\x02\x03\x04", 4), 0);
     as_steps_destroy(steps);
 }
 
