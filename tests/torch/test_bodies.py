@@ -59,6 +59,10 @@ def test_softmax_of_half_in_single_precision_is_the_formula() -> None:
     assert found == {"softmax": [True, True], "log_softmax": [True, True]}
 
 
+def test_frozen_parameters_leave_the_other_gradients_as_they_are() -> None:
+    assert check("frozen") == []
+
+
 def test_histc_places_integers_by_integers() -> None:
     found = check("histc_of_integers")
 

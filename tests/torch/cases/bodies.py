@@ -198,6 +198,38 @@ def softmax_widens() -> Any:
     return found
 
 
+NORMS: Dict[str, Callable[[], nn.Module]] = {
+    "batch": lambda: nn.BatchNorm2d(4),
+    "batch of rows": lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(36)),
+    "instance": lambda: nn.InstanceNorm2d(4, affine=True),
+    "group": lambda: nn.GroupNorm(2, 4),
+    "layer": lambda: nn.LayerNorm([4, 3, 3]),
+    "convolution": lambda: nn.Conv2d(4, 4, 3),
+}
+
+
+def gradients(make: Callable[[], nn.Module], frozen: List[str], device: str) -> Any:
+    torch.manual_seed(0)
+    layer, x = make(), torch.randn(2, 4, 3, 3)
+    layer.requires_grad_(True).to(device)
+    for name, parameter in layer.named_parameters():
+        parameter.requires_grad_(name.split(".")[-1] not in frozen)
+    x = x.to(device).requires_grad_(True)
+    layer(x).square().sum().backward()
+    found = [x.grad] + [parameter.grad for parameter in layer.parameters()]
+    return [None if grad is None else grad.tolist() for grad in found]
+
+
+def frozen() -> Any:
+    """The layers, by frozen parameters, whose gradients are not those of the CPU."""
+    return [
+        [name, without]
+        for name, make in NORMS.items()
+        for without in (["weight"], ["bias"], ["weight", "bias"])
+        if gradients(make, without, CUDA) != gradients(make, without, "cpu")
+    ]
+
+
 def histc_of_integers() -> Any:
     """The counts of a few integers, which the CPU has no kernel for."""
     x = torch.tensor([0, 3, 7, 7, 29, 100, -1, 101], device=CUDA)
