@@ -10,6 +10,7 @@
 
 #include "core/python.h"
 #include "simcuda/order/queue.h"
+#include "simcuda/runtime/code.h"
 #include "simcuda/runtime/compiler.h"
 #include "simcuda/runtime/cost.h"
 #include "simcuda/runtime/device.h"
@@ -218,10 +219,15 @@ static cudaError_t launch(const void *function, dim3 grid, dim3 block,
                           size_t shared_bytes, cudaStream_t stream)
 {
     const char *name = kernel_name(function);
+    const struct sim_device *device;
+    struct sim_code code;
 
     if (!name)
         return cudaErrorInvalidDeviceFunction;
-    if (!fits(sim_device_activate(), grid, block, shared_bytes))
+    device = sim_device_activate();
+    if (!sim_code_for(device->gpu->major, device->gpu->minor, &code))
+        return cudaErrorNoKernelImageForDevice;
+    if (!fits(device, grid, block, shared_bytes))
         return cudaErrorInvalidConfiguration;
     return launch_named(name, stream);
 }
@@ -281,14 +287,17 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
         return sim_error(cudaErrorInvalidDeviceFunction);
 
     const struct sim_device *device = sim_device_activate();
-    const int version = device->gpu->major * 10 + device->gpu->minor;
+    struct sim_code code;
     int shared;
 
+    if (!sim_code_for(device->gpu->major, device->gpu->minor, &code))
+        return sim_error(cudaErrorNoKernelImageForDevice);
     sim_device_attribute(device, cudaDevAttrMaxSharedMemoryPerBlock, &shared);
     memset(attributes, 0, sizeof(*attributes));
     attributes->maxThreadsPerBlock = 1024;
     attributes->numRegs = SIM_KERNEL_REGISTERS;
-    attributes->binaryVersion = attributes->ptxVersion = version;
+    attributes->binaryVersion = code.binary;
+    attributes->ptxVersion = code.intermediate;
     attributes->maxDynamicSharedSizeBytes = shared;
     attributes->preferredShmemCarveout = -1;
     return cudaSuccess;

@@ -73,7 +73,9 @@ def activate() -> None:
     if bodies.simtorch_activate() < 0:
         fail(f"the operator bodies cannot start: {bodies.simtorch_error().decode()}")
     watch_packages(bodies)
-    check_guard(ctypes.CDLL(None))
+    runtime = ctypes.CDLL(None)
+    runtime.sim_code_is(torch._C._cuda_getArchFlags().encode())
+    check_guard(runtime)
     compiled.leave_fuser(torch)
     compute = os.environ.get("ACTSWAP_SIM_COMPUTE", "auto")
     if compute == "values":
