@@ -214,6 +214,18 @@ unsigned as_text_distance(const char *a, const char *b)
     return rows[a_length % 3][b_length];
 }
 
+// "rec" means recompute and "4090" rtx4090; "l40s-48gb" says more than l40s.
+static bool is_part(const char *name, const char *known)
+{
+    const size_t length = strlen(name), known_length = strlen(known);
+
+    if (known_length < length)
+        return strncasecmp(name, known, known_length) == 0 &&
+               !isalnum((unsigned char)name[known_length]);
+    return length >= 3 && (strncasecmp(name, known, length) == 0 ||
+                           strcasecmp(name, known + known_length - length) == 0);
+}
+
 const char *as_settings_nearest(const char *name, const char *const names[])
 {
     const size_t length = strlen(name);
@@ -221,11 +233,9 @@ const char *as_settings_nearest(const char *name, const char *const names[])
     unsigned best = UINT_MAX;
 
     for (; *names; names++) {
-        unsigned distance = as_text_distance(name, *names);
+        const unsigned distance =
+            is_part(name, *names) ? 0 : as_text_distance(name, *names);
 
-        // "rec" means recompute: a beginning is as near as one wrong letter.
-        if (length >= 3 && strncasecmp(name, *names, length) == 0)
-            distance = least(distance, 1);
         if (distance <= (length + 2) / 3 && distance < best) {
             best = distance;
             nearest = *names;

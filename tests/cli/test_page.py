@@ -189,38 +189,40 @@ def test_out_of_memory_comes_first(actswap: Command) -> None:
     assert page.text.index("Out of memory") < page.text.index("At most")
 
 
-def write_ranks(folder: Path, count: int) -> None:
-    for rank in range(count):
+def write_ranks(folder: Path, peaks: list[int]) -> None:
+    """A run of so many ranks, each with its peak in GiB."""
+    for rank, peak in enumerate(peaks):
         report = reports.full(
             run__rank=rank,
-            run__world_size=count,
+            run__world_size=len(peaks),
             run__pid=rank + 1,
-            peak__bytes=(5 + rank) * GIB,
+            peak__bytes=peak * GIB,
         )
         write(folder, f"a/rank{rank}.json", report)
 
 
 def test_one_of_the_ranks_is_shown_and_a_switch_has_the_others(actswap: Command) -> None:
-    write_ranks(actswap.folder, 3)
+    peaks = [5, 7, 6]
+    write_ranks(actswap.folder, peaks)
 
     page = page_of(actswap, "a")
 
     buttons = [a for tag, a in page.tags if tag == "input"]
     assert [a["type"] for a in buttons] == ["radio"] * 3
-    assert ["checked" in a for a in buttons] == [False, False, True]
+    assert ["checked" in a for a in buttons] == [False, True, False], "the highest"
     picked = [a["for"] for tag, a in page.tags if tag == "label"]
     assert picked == [a["id"] for a in buttons] * 2, "in the head and in the table"
-    for n in range(3):
+    for n, peak in enumerate(peaks):
         assert f"#pick-{n}:checked~* .rank-{n}{{display:block}}" in page.html
-        assert f"At most {5 + n}.0 GiB" in page.text
-        assert f'id="memory{f"-{n}" if n < 2 else ""}"' in page.html
+        assert f"At most {peak}.0 GiB" in page.text
+        assert f'id="memory{f"-{n}" if n != 1 else ""}"' in page.html
     ids = [a["id"] for _, a in page.tags if "id" in a]
     assert len(ids) == len(set(ids))
     assert fetches_nothing(page)
 
 
 def test_the_page_has_the_highest_ranks_and_the_one_asked_for(actswap: Command) -> None:
-    write_ranks(actswap.folder, 12)
+    write_ranks(actswap.folder, [*range(5, 17)])
 
     page = page_of(actswap, "a", "--rank", "0")
 

@@ -40,6 +40,14 @@ Test(gpu, an_unknown_name_gets_the_nearest)
     cr_expect_null(as_gpu_find("a100-80g", &nearest));
     cr_assert(nearest);
     cr_expect_str_eq(nearest, "a100-80gb");
+    static const char *const meant[][2] = {
+        {"a100", "a100-40gb"}, {"4090", "rtx4090"},     {"l40s-48gb", "l40s"},
+        {"h100", "h100-pcie"}, {"gh200-96gb", "gh200"}, {"L4_24GB", "l4"},
+    };
+    for (size_t i = 0; i < sizeof(meant) / sizeof(meant[0]); i++) {
+        cr_expect_null(as_gpu_find(meant[i][0], &nearest));
+        cr_expect_str_eq(nearest, meant[i][1]);
+    }
     cr_expect_null(as_gpu_find("voodoo2-extreme", &nearest));
     cr_expect_null(nearest);
 }
