@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A card that is to be smaller than it is (ACTSWAP_MEMORY).
+// A card that is to be smaller than it is (ACTSWAP_MEMORY), and how much of it a run is
+// to take (ACTSWAP_BUDGET).
 #include <errno.h>
 #include <stdio.h>
 #include <sysexits.h>
@@ -26,6 +27,19 @@ uint64_t as_engine_taken_bytes(int device)
     if (engine)
         as_ledger_totals(engine->segments, device, &totals);
     return totals.live_bytes;
+}
+
+void as_engine_hold_to_budget(struct as_engine *engine, uint64_t device_bytes)
+{
+    const struct as_settings *settings = &engine->settings;
+    const uint64_t bytes = settings->budget_percent
+                               ? device_bytes * settings->budget_percent / 100
+                               : settings->budget_bytes;
+
+    if (!bytes)
+        return;
+    atomic_store(&engine->budget_bytes, bytes);
+    as_ledger_budget(engine->ledger, bytes);
 }
 
 static void refuse(struct as_engine *engine, uint64_t limit_bytes, uint64_t used_bytes)

@@ -142,6 +142,7 @@ static struct as_engine *create(void)
         destroy(engine);
         return NULL;
     }
+    as_engine_hold_to_budget(engine, 0);
     return engine;
 }
 
@@ -219,6 +220,7 @@ static struct as_facts gather(struct as_engine *engine,
         .world = engine->world,
         .device_bytes = engine->device_bytes,
         .card_bytes = engine->own_bytes,
+        .budget_bytes = atomic_load(&engine->budget_bytes),
         .simulated = engine->simulated,
         .compute = engine->compute,
         .missed = as_cuda_missed(),
@@ -315,9 +317,23 @@ static void begin_report(struct as_engine *engine)
            engine->shown, strerrordesc_np(-err));
 }
 
+// "budget 44.0 GiB, ", or ""
+static void describe_budget(const struct as_engine *engine, char *text, size_t text_bytes)
+{
+    const uint64_t bytes = atomic_load(&engine->budget_bytes);
+    char amount[AS_TEXT_AMOUNT];
+
+    *text = '\0';
+    if (bytes)
+        snprintf(text, text_bytes, "budget %s, ", as_text_amount(bytes, amount));
+    else if (engine->settings.budget_percent)
+        snprintf(text, text_bytes, "budget %u %%, ", engine->settings.budget_percent);
+}
+
 void as_engine_use(struct as_engine *engine)
 {
     static const char *const policies[] = {"off", "offload", "recompute"};
+    char budget[64];
 
     if (atomic_load_explicit(&engine->used, memory_order_relaxed) ||
         atomic_exchange(&engine->used, true))
@@ -330,8 +346,9 @@ void as_engine_use(struct as_engine *engine)
     as_path_run_id(&engine->settings, engine->run_id, sizeof(engine->run_id));
     if (engine->settings.report && is_writer(engine))
         begin_report(engine);
-    as_log(AS_LOG_INFO, "policy %s, report %s", policies[engine->settings.policy],
-           *engine->path ? engine->shown : "off");
+    describe_budget(engine, budget, sizeof(budget));
+    as_log(AS_LOG_INFO, "policy %s, %sreport %s", policies[engine->settings.policy],
+           budget, *engine->path ? engine->shown : "off");
     pthread_mutex_unlock(&engine->report_lock);
 }
 
@@ -361,6 +378,7 @@ void as_engine_identify(struct as_engine *engine)
     memcpy(engine->device, name, sizeof(name));
     engine->own_bytes = total;
     engine->device_bytes = limit && limit < total ? limit : total;
+    as_engine_hold_to_budget(engine, engine->device_bytes);
     pthread_mutex_unlock(&engine->report_lock);
 }
 

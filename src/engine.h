@@ -51,6 +51,7 @@ struct as_engine {
     _Atomic unsigned moments; // as in struct as_facts
     _Atomic uint64_t context_bytes, comm_bytes, other_bytes; // as in struct as_outside
 
+    _Atomic uint64_t budget_bytes; // as in struct as_facts
     _Atomic uint64_t card_bytes; // that a card is to have, 0: its own
     _Atomic uint64_t cards_seen; // a bit a device
     char card_warning[160];
@@ -122,6 +123,9 @@ void as_engine_use(struct as_engine *engine);
 
 // Asks the device for its name, once. Makes CUDA calls.
 void as_engine_identify(struct as_engine *engine);
+
+// The device's size is known, or 0: from then on its peak is held against ACTSWAP_BUDGET.
+void as_engine_hold_to_budget(struct as_engine *engine, uint64_t device_bytes);
 
 // A warning for the report, and for the user when it is the first of its kind.
 void as_engine_warn(struct as_engine *engine, const char *sentence);

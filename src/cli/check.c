@@ -204,15 +204,21 @@ int as_check_simulation(const struct as_options *options)
     return err;
 }
 
-int as_check_settings(bool given_policy)
+int as_check_settings(const struct as_options *options)
 {
-    static const char variable[] = "ACTSWAP_POLICY=";
+    const struct {
+        const char *option, *value, *variable;
+    } given[] = {{"-p", options->policy, "ACTSWAP_POLICY="},
+                 {"-b", options->budget, "ACTSWAP_BUDGET="}};
     struct as_settings settings;
     char message[MESSAGE_BYTES];
     if (!as_settings_read(&settings, environ, message, sizeof(message)))
         return 0;
-    if (given_policy && !strncmp(message, variable, strlen(variable)))
-        return as_error(AS_EXIT_USAGE, "-p %s", message + strlen(variable));
+    for (size_t n = 0; n < sizeof(given) / sizeof(given[0]); n++) {
+        const size_t length = strlen(given[n].variable);
+        if (given[n].value && !strncmp(message, given[n].variable, length))
+            return as_error(AS_EXIT_USAGE, "%s %s", given[n].option, message + length);
+    }
     return as_error(AS_EXIT_USAGE, "%s", message);
 }
 

@@ -14,9 +14,9 @@ int as_check_program(const struct as_options *options, char **path);
 // --gpu, --compute and --order.
 int as_check_simulation(const struct as_options *options);
 
-// All ACTSWAP_ settings of the environment as it is now. `given_policy`: the policy there
-// came from -p, so messages say -p.
-int as_check_settings(bool given_policy);
+// All ACTSWAP_ settings of the environment as it is now. Of those that came from an option
+// messages name the option.
+int as_check_settings(const struct as_options *options);
 
 // No ACTSWAP_SIM_ setting is there: a real run must not look like a rehearsal.
 int as_check_not_simulated(void);

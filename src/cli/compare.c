@@ -65,7 +65,7 @@ static int check_policies(struct comparison *all)
     for (size_t n = 0; n < all->policies.count; n++) {
         int code = as_launch_set("ACTSWAP_POLICY", all->policies.names[n]);
         if (!code)
-            code = as_check_settings(true);
+            code = as_check_settings(&all->options);
         if (code)
             return code;
     }
@@ -78,6 +78,8 @@ static int prepare(struct comparison *all)
     int err = as_check_program(options, &all->path);
     if (!err)
         err = check_device(options);
+    if (!err)
+        err = as_launch_set("ACTSWAP_BUDGET", options->budget);
     if (!err)
         err = check_policies(all);
     if (!err)
@@ -188,19 +190,20 @@ static void print_command(const struct comparison *all, const struct as_result *
 
 static int exit_code(const struct comparison *all)
 {
-    bool failed = false;
+    bool failed = false, over = false;
     size_t ended = 0;
     for (size_t n = 0; n < all->count; n++) {
         failed = failed || all->results[n].outcome == AS_OUTCOME_FAILED ||
                  all->results[n].outcome == AS_OUTCOME_NONE;
         ended += all->results[n].outcome == AS_OUTCOME_OK;
+        over = over || (all->results[n].over_bytes && !all->results[n].is_off);
     }
     const enum as_verdict verdict = as_sides_judge(all->results, all->count);
     if (verdict == AS_VERDICT_DIFFER)
         return AS_EXIT_FAILED;
     if (failed || !ended)
         return AS_EXIT_USAGE;
-    return 0;
+    return over ? AS_EXIT_FAILED : 0;
 }
 
 static const char *program_name(const struct comparison *all)

@@ -20,7 +20,7 @@ static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
 
 int as_launch_set(const char *name, const char *value)
 {
-    if (setenv(name, value, 1))
+    if (value && setenv(name, value, 1))
         return as_error(AS_EXIT_CANNOT, "cannot set %s: %s", name, strerror(errno));
     return 0;
 }

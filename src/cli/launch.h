@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-// Sets a variable of our own environment, which the program inherits. 0 or AS_EXIT_CANNOT.
+// Sets a variable of our own environment, which the program inherits; NULL leaves it as it
+// is. 0 or AS_EXIT_CANNOT.
 int as_launch_set(const char *name, const char *value);
 
 // Gives the run its id, unless the user did.

@@ -43,6 +43,13 @@ struct verb {
         "policy", 'p', "POLICY", 0,                                                      \
             "off, offload or recompute (default: ACTSWAP_POLICY or off)", 0              \
     }
+#define OPTION_BUDGET                                                                    \
+    {                                                                                    \
+        "budget", 'b', "BUDGET", 0,                                                      \
+            "A size, or a percentage of the card: what the peak is held against "        \
+            "(default: ACTSWAP_BUDGET or none)",                                         \
+            0                                                                            \
+    }
 #define OPTION_COMPUTE                                                                   \
     {                                                                                    \
         "compute", KEY_COMPUTE, "HOW", 0,                                                \
@@ -92,6 +99,7 @@ static const struct verb verbs[] = {
             "found.",
         .options = {OPTION_GPU,
                     OPTION_POLICY,
+                    OPTION_BUDGET,
                     OPTION_COMPUTE,
                     OPTION_ORDER,
                     OPTION_FOLDER,
@@ -108,7 +116,8 @@ static const struct verb verbs[] = {
             "Replaces itself by the program: signals, process id and exit code are the "
             "program's own. 2: bad option or setting; 125: actswap could not start it; "
             "126, 127: not executable, not found.",
-        .options = {OPTION_POLICY, OPTION_FOLDER, OPTION_FORCE, OPTION_HELP, {0}},
+        .options =
+            {OPTION_POLICY, OPTION_BUDGET, OPTION_FOLDER, OPTION_FORCE, OPTION_HELP, {0}},
     },
     {
         .name = "compare",
@@ -118,11 +127,13 @@ static const struct verb verbs[] = {
             "bytes moved, and whether losses and gradients agree bit for bit. Given "
             "folders of earlier runs, compares those.\v"
             "Exit code 0: losses and gradients are identical (or were not computed); "
-            "1: they differ; 2: a run failed or could not be started.",
+            "1: they differ, or a policy other than off is over the budget; 2: a run "
+            "failed or could not be started.",
         .options = {{"gpu", KEY_GPU, "NAME", 0,
                      "Simulate this card (default: use this machine's GPU)", 0},
                     {"policy", 'p', "POLICY,...", 0,
                      "What to compare (default off,offload,recompute)", 0},
+                    OPTION_BUDGET,
                     OPTION_COMPUTE,
                     OPTION_ORDER,
                     {"output", 'o', "DIR", 0,
@@ -170,6 +181,9 @@ static error_t take(int key, char *arg, struct argp_state *state)
         return 0;
     case 'p':
         options->policy = arg;
+        return 0;
+    case 'b':
+        options->budget = arg;
         return 0;
     case KEY_COMPUTE:
         options->compute = arg;

@@ -10,6 +10,7 @@ struct as_options {
     const char *verb;
     const char *gpu; // NULL: not given
     const char *policy; // as given to -p, or NULL
+    const char *budget; // as given to -b, or NULL
     const char *compute; // NULL: not given
     const char *order; // NULL: not given
     const char *folder; // -o, or NULL

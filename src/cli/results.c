@@ -114,6 +114,10 @@ static void take(struct as_result *result, json_t *root)
     result->simulated = json_is_true(as_field(root, "device.simulated"));
     result->device_bytes = number_at(root, "device.total_bytes");
     result->pretends = result->device_bytes < number_at(root, "device.card_bytes");
+    result->is_off = !strcmp(result->name, "off");
+    result->budget_bytes = number_at(root, "budget.bytes");
+    result->over_bytes = number_at(root, "budget.over_bytes");
+    result->spare_bytes = number_at(root, "budget.spare_bytes");
     result->outcome = outcome_of(root);
     result->steps = number_at(root, "steps.count");
     result->after_forward_bytes = highest_at(root, "steps.after_forward_bytes");

@@ -34,6 +34,8 @@ struct as_result {
     bool simulated;
     uint64_t device_bytes;
     bool pretends; // to have fewer than it has
+    bool is_off; // no policy
+    uint64_t budget_bytes, over_bytes, spare_bytes; // 0: no budget
     uint64_t steps;
     uint64_t after_forward_bytes, peak_bytes, reserved_bytes;
     uint64_t released_bytes, out_bytes, in_bytes, pinned_bytes;

@@ -30,12 +30,14 @@ int as_verb_run(int argc, char **argv)
     int err = as_options_parse(&options, "run", argc, argv);
     if (!err)
         err = as_check_program(&options, &path);
-    if (!err && options.policy)
+    if (!err)
         err = as_launch_set("ACTSWAP_POLICY", options.policy);
+    if (!err)
+        err = as_launch_set("ACTSWAP_BUDGET", options.budget);
     if (!err)
         err = as_check_not_simulated();
     if (!err)
-        err = as_check_settings(options.policy != NULL);
+        err = as_check_settings(&options);
     if (!err)
         err = as_launch_name_run();
     if (!err)

@@ -159,6 +159,29 @@ static void set_bytes(struct as_cell *cell, const struct as_result *result,
         set(cell, AS_TONE_PLAIN, as_text_amount(bytes, amount));
 }
 
+static bool has_budget(const struct as_result results[], size_t count)
+{
+    for (size_t n = 0; n < count; n++) {
+        if (results[n].budget_bytes)
+            return true;
+    }
+    return false;
+}
+
+static void set_budget(struct as_cell *cell, const struct as_result *result)
+{
+    const bool over = result->over_bytes;
+    char amount[AS_TEXT_AMOUNT];
+    if (!result->budget_bytes || result->outcome != AS_OUTCOME_OK) {
+        set(cell, AS_TONE_FAINT, "-");
+        return;
+    }
+    as_text_amount(over ? result->over_bytes : result->spare_bytes, amount);
+    (void)snprintf(cell->text, sizeof(cell->text), "%s %s", amount,
+                   over ? "over" : "to spare");
+    cell->tone = over ? AS_TONE_BAD : AS_TONE_GOOD;
+}
+
 static void fill_table(struct as_table *table, const struct as_result results[],
                        size_t count)
 {
@@ -177,6 +200,11 @@ static void fill_table(struct as_table *table, const struct as_result results[],
         for (size_t n = 0; n < count; n++)
             set_bytes(&row->cells[n], &results[n], &byte_rows[k]);
     }
+    if (has_budget(results, count)) {
+        row = as_table_add(table, "budget");
+        for (size_t n = 0; n < count; n++)
+            set_budget(&row->cells[n], &results[n]);
+    }
     row = as_table_add(table, "losses");
     for (size_t n = 0; n < count; n++)
         set_agreement(&row->cells[n], &results[n], losses, LOSSES);
@@ -187,13 +215,15 @@ static void fill_table(struct as_table *table, const struct as_result results[],
 
 static void print_heading(const struct as_result *first, const char *program, FILE *out)
 {
-    char total[AS_TEXT_AMOUNT];
-    (void)fprintf(
-        out, "actswap compare  %s  %" PRIu64 " steps  %s (%s%s)%s%s   %s\n\n", program,
-        first->steps, *first->device ? first->device : "unknown device",
-        first->pretends ? "pretending " : "", as_text_amount(first->device_bytes, total),
-        *first->compute ? "  " : "", first->compute,
-        first->simulated ? "simulated, not measured" : "measured");
+    char total[AS_TEXT_AMOUNT], budget[AS_TEXT_AMOUNT];
+    (void)fprintf(out, "actswap compare  %s  %" PRIu64 " steps  %s (%s%s)", program,
+                  first->steps, *first->device ? first->device : "unknown device",
+                  first->pretends ? "pretending " : "",
+                  as_text_amount(first->device_bytes, total));
+    if (first->budget_bytes)
+        (void)fprintf(out, "  budget %s", as_text_amount(first->budget_bytes, budget));
+    (void)fprintf(out, "%s%s   %s\n\n", *first->compute ? "  " : "", first->compute,
+                  first->simulated ? "simulated, not measured" : "measured");
 }
 
 static void print_categories(const struct as_result *result, FILE *out)

@@ -173,6 +173,13 @@ static int read_host_memory(struct as_settings *settings, const char *value,
                       complaint);
 }
 
+static int read_budget(struct as_settings *settings, const char *value,
+                       const struct complaint *complaint)
+{
+    return read_share(value, &settings->budget_bytes, &settings->budget_percent,
+                      complaint);
+}
+
 static int read_memory(struct as_settings *settings, const char *value,
                        const struct complaint *complaint)
 {
@@ -349,6 +356,10 @@ static const struct setting table[] = {
      "it frees), nor those of the last N blocks (0). "
      "recompute: have the framework compute them again.",
      read_policy},
+    {"ACTSWAP_BUDGET", "SIZE|PERCENT", "none",
+     "What the peak of device memory is held against: the report says how much is to "
+     "spare, or where it was first exceeded. Percent: of the card.",
+     read_budget},
     {"ACTSWAP_MEMORY", "SIZE", "the card's own",
      "Pretend that each card is this small: what it says of itself, and when it is full.",
      read_memory},

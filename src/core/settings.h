@@ -18,6 +18,8 @@ struct as_settings {
     enum as_policy policy;
     uint64_t offload_min_bytes; // offload:min=
     unsigned offload_keep_last; // offload:keep_last=, blocks
+    uint64_t budget_bytes; // 0: none, or budget_percent of the card
+    unsigned budget_percent;
     uint64_t memory_bytes; // that a card is to have, 0: its own
     uint64_t host_memory_bytes; // 0: the default share
     unsigned host_memory_percent;

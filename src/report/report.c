@@ -17,6 +17,7 @@
 #include "core/path.h"
 #include "core/settings.h"
 #include "pager/pager.h"
+#include "report/budget.h"
 #include "report/fit.h"
 #include "report/json.h"
 #include "report/memory.h"
@@ -48,8 +49,10 @@ static void write_command(struct as_json *json)
     as_json_close(json, ']');
 }
 
-static void write_settings(struct as_json *json, const struct as_settings *settings)
+static void write_settings(struct as_json *json, const struct as_facts *facts)
 {
+    const struct as_settings *settings = facts->settings;
+
     as_json_open(json, "settings", '{');
     as_json_text(json, "policy", as_policy_name(settings->policy));
     if (settings->policy == AS_POLICY_OFFLOAD) {
@@ -58,6 +61,8 @@ static void write_settings(struct as_json *json, const struct as_settings *setti
         as_json_number(json, "host_memory_bytes", settings->host_memory_bytes);
         as_json_number(json, "host_memory_percent", settings->host_memory_percent);
     }
+    if (facts->budget_bytes)
+        as_json_number(json, "budget_bytes", facts->budget_bytes);
     if (settings->memory_bytes)
         as_json_number(json, "memory_bytes", settings->memory_bytes);
     as_json_bool(json, "digest", settings->digest);
@@ -83,7 +88,7 @@ static void write_run(struct as_json *json, const struct as_facts *facts)
     const bool torch = framework && strncmp(framework, "torch ", 6) == 0;
     as_json_text(json, "framework", framework);
     as_json_text(json, "torch", torch ? framework + 6 : NULL);
-    write_settings(json, facts->settings);
+    write_settings(json, facts);
     as_json_close(json, '}');
 }
 
@@ -313,6 +318,7 @@ static int write_all(int fd, const struct as_facts *facts)
     write_device(&json, facts);
     write_steps(&json, facts);
     as_report_peak(&json, facts);
+    as_budget_write(&json, facts);
     as_report_timeline(&json, facts);
     as_report_places(&json, facts);
     if (facts->oom)

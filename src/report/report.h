@@ -51,6 +51,7 @@ struct as_facts {
     char device[128]; // its name, "" when not known
     uint64_t device_bytes;
     uint64_t card_bytes; // its own size, more than the one above where that is pretended
+    uint64_t budget_bytes; // 0: none, or a share of what is not known yet
     bool simulated;
     const char *compute; // of the simulated device
     struct as_missed missed; // what it did not compute

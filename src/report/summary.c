@@ -9,6 +9,7 @@
 #include "core/settings.h"
 #include "core/text.h"
 #include "pager/pager.h"
+#include "report/budget.h"
 #include "report/fit.h"
 #include "report/memory.h"
 #include "report/report.h"
@@ -91,6 +92,15 @@ static void add_peak(struct page *page, const struct as_facts *facts,
     add(page, "  reserved         ");
     add_amount(page, totals->peak_reserved_bytes);
     add(page, " at most\n");
+}
+
+static void add_budget(struct page *page, const struct as_facts *facts)
+{
+    char text[256];
+
+    as_budget_say(facts, text, sizeof(text));
+    if (*text)
+        add(page, "  budget           %s\n", text);
 }
 
 static void add_last_step(struct page *page, const struct as_facts *facts)
@@ -289,6 +299,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     as_ledger_totals(facts->ledger, -1, &totals);
     add_title(&page, facts);
     add_peak(&page, facts, &totals);
+    add_budget(&page, facts);
     add_categories(&page, facts, &totals);
     add_step_time(&page, facts);
     add_last_step(&page, facts);

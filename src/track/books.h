@@ -44,11 +44,14 @@ struct as_books {
     struct as_moment peak, before, after; // and when the peak's step began and ended
     struct as_moment start; // of this step
     uint32_t peak_block; // that was running at the peak
+    bool exceeded; // the budget, first as in `excess`
+    struct as_excess excess;
     struct as_tally *tally; // as the timeline
     struct as_timeline *timeline; // NULL until the first block, or no memory
 };
 
 struct as_ledger {
+    _Atomic uint64_t budget_bytes; // 0: none
     _Atomic uint64_t step;
     _Atomic int phase; // enum as_phase
     struct as_books devices[AS_LEDGER_DEVICES];

@@ -116,6 +116,23 @@ static void take_moment(const struct as_books *books, struct as_moment *moment)
     memcpy(moment->shares, books->live, sizeof(moment->shares));
 }
 
+// After a new peak was noted.
+static void hold_against_budget(const struct as_ledger *ledger, struct as_books *books)
+{
+    const struct as_ledger_totals *totals = &books->totals;
+    const uint64_t budget =
+        atomic_load_explicit(&ledger->budget_bytes, memory_order_relaxed);
+
+    if (!budget || books->exceeded || totals->peak_bytes <= budget)
+        return;
+    books->exceeded = true;
+    books->excess = (struct as_excess){
+        .step = totals->peak_step,
+        .phase = (enum as_phase)totals->peak_phase,
+        .block = books->peak_block,
+    };
+}
+
 static void note_peak(struct as_ledger *ledger, struct as_books *books, uint64_t now_ns)
 {
     struct as_ledger_totals *totals = &books->totals;
@@ -133,6 +150,7 @@ static void note_peak(struct as_ledger *ledger, struct as_books *books, uint64_t
         books->peak_block = as_place_now();
         books->after.generation = 0;
         take_moment(books, &books->peak);
+        hold_against_budget(ledger, books);
     }
     if (books->timeline && as_timeline_lacks(books->timeline, totals->live_bytes)) {
         const struct as_sample level = level_of(ledger, books, now_ns);
@@ -408,6 +426,30 @@ void as_ledger_peak(struct as_ledger *ledger, struct as_peak *peak)
         }
         pthread_mutex_unlock(&books->lock);
     }
+}
+
+void as_ledger_budget(struct as_ledger *ledger, uint64_t bytes)
+{
+    atomic_store(&ledger->budget_bytes, bytes);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        struct as_books *books = &ledger->devices[i];
+
+        pthread_mutex_lock(&books->lock);
+        hold_against_budget(ledger, books);
+        pthread_mutex_unlock(&books->lock);
+    }
+}
+
+bool as_ledger_excess(struct as_ledger *ledger, int device, struct as_excess *excess)
+{
+    if (device < 0 || device >= AS_LEDGER_DEVICES)
+        return false;
+    struct as_books *books = &ledger->devices[device];
+    pthread_mutex_lock(&books->lock);
+    const bool exceeded = books->exceeded;
+    *excess = books->excess;
+    pthread_mutex_unlock(&books->lock);
+    return exceeded;
 }
 
 void as_ledger_timeline(struct as_ledger *ledger, int device,

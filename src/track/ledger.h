@@ -159,6 +159,19 @@ struct as_peak {
 
 void as_ledger_peak(struct as_ledger *ledger, struct as_peak *peak);
 
+// What a device is to hold at most, 0: no matter. The first moment at which one held more is
+// kept; of a budget that is set when the peak is over already, that of the peak.
+struct as_excess {
+    uint64_t step;
+    enum as_phase phase;
+    uint32_t block; // of place.h
+};
+
+void as_ledger_budget(struct as_ledger *ledger, uint64_t bytes);
+
+// False: it never did.
+bool as_ledger_excess(struct as_ledger *ledger, int device, struct as_excess *excess);
+
 // A copy of one device's tally, complete for the peak. False: there is none.
 struct as_tally;
 bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tally);

@@ -143,6 +143,10 @@ def full(**changes: Any) -> dict[str, Any]:
         "count": [0, 3, 4, 9, 12, 30, 31, 30, 5, 0],
         "break_even_ns": 31 * MS,
     }
+    whole["run"]["settings"]["budget_bytes"] = 44 * GIB
+    whole["budget"] = {
+        "bytes": 44 * GIB, "kept": True, "over_bytes": 0, "spare_bytes": 39 * GIB,
+    }  # fmt: skip
     whole["steps"]["time_ns"] = [900 * MS, 400 * MS]
     whole["steps"]["peak_reserved_bytes"] = [6 * GIB, 6 * GIB]
     whole["verdict"] = [

@@ -103,6 +103,28 @@ def test_first_differing_step_is_named(
     assert result.returncode == 1
 
 
+def test_a_budget_is_a_row_and_exceeded_by_a_policy_an_exit_code(
+    actswap: Command,
+) -> None:
+    over = {"bytes": 4 << 30, "kept": False, "over_bytes": 1 << 30, "spare_bytes": 0,
+            "step": 1, "phase": "backward", "block": None}  # fmt: skip
+    kept = over | {"kept": True, "over_bytes": 0, "spare_bytes": 3 << 30}
+    off = write(actswap, "off", reports.small(budget=over))
+    offload = reports.small(budget=kept, run__settings={"policy": "offload"})
+    folder = write(actswap, "offload", offload)
+
+    result = actswap("compare", "--ascii", off, folder)
+    assert rows(result.stdout)["budget"] == ["1.0 GiB over", "3.0 GiB to spare"]
+    assert "  budget 4.0 GiB  values" in result.stdout
+    assert (result.returncode, result.stderr) == (0, "")
+
+    write(actswap, "offload", offload | {"budget": over})
+    result = actswap("compare", "--ascii", off, folder)
+    assert rows(result.stdout)["budget"] == ["1.0 GiB over", "1.0 GiB over"]
+    assert result.returncode == 1
+    assert "budget" not in actswap("compare", write(actswap, "b", reports.small())).stdout
+
+
 def test_out_of_memory_is_a_result(actswap: Command) -> None:
     off = write(actswap, "a", report(ended="oom", steps__count=0))
     offload = write(actswap, "b", report())
@@ -207,7 +229,7 @@ def test_example_is_identical_under_every_policy(actswap: Command, python: str) 
     example = str(TOP / "examples" / "train_gpt.py")
 
     result = actswap(
-        "compare", "--gpu", "h100-80gb", "--ascii", "-o", "all", "--",
+        "compare", "--gpu", "h100-80gb", "-b", "90%", "--ascii", "-o", "all", "--",
         python, example, *SMALL
     )  # fmt: skip
 
@@ -223,6 +245,8 @@ def test_example_is_identical_under_every_policy(actswap: Command, python: str) 
     )
     for one in (off, offload, recompute):
         assert faults(one) == []
+        assert one["budget"]["kept"] and one["budget"]["bytes"] == 85028896768 * 9 // 10
+    assert [cell.split()[2:] for cell in table["budget"]] == [["to", "spare"]] * 3
     read = actswap("report", "all", "--html", "page.html")
     assert (read.returncode, read.stderr) == (0, "")
     page = (actswap.folder / "page.html").read_text()

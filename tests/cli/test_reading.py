@@ -101,6 +101,28 @@ def test_a_card_that_pretends_to_be_small_is_said(actswap: Command) -> None:
     assert "pretending" not in actswap("report", "a").stdout
 
 
+def exceeded() -> dict[str, Any]:
+    over = {"bytes": 4 << 30, "kept": False, "over_bytes": 1 << 30, "spare_bytes": 0,
+            "step": 6, "phase": "backward", "block": "layers.3"}  # fmt: skip
+    return reports.full(budget=over)
+
+
+def test_the_budget_is_kept_or_exceeded(actswap: Command) -> None:
+    for report, told in (
+        (reports.full(), "44.0 GiB: kept, 39.0 GiB to spare"),
+        (
+            exceeded(),
+            "4.0 GiB: exceeded by 1.0 GiB, first in step 7, backward, in layers.3",
+        ),
+        (reports.small(), None),
+    ):
+        write(actswap.folder, "a/rank0.json", report)
+        text = actswap("report", "a", "--ascii").stdout
+        page = actswap("report", "a", "--html", "-").stdout
+        assert lines(text).get("budget") == told
+        assert (f">Budget {told}.<" in page) == (told is not None)
+
+
 def test_top_limits_the_sites_and_says_what_is_left(actswap: Command) -> None:
     write(actswap.folder, "a/rank0.json", reports.full())
 

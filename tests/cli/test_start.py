@@ -124,6 +124,18 @@ def test_run_becomes_the_program(actswap: Command, python: str) -> None:
     assert result.stdout == f"{os.getpid()}\n"
 
 
+@pytest.mark.parametrize("verb", ["run", "rehearse"])
+def test_settings_reach_the_program_and_options_come_first(
+    actswap: Command, verb: str
+) -> None:
+    show = ["--", "sh", "-c", "echo $ACTSWAP_BUDGET $ACTSWAP_MEMORY"]
+    set_outside = {"ACTSWAP_BUDGET": "90%", "ACTSWAP_MEMORY": "40GiB"}
+
+    assert actswap(verb, *show, **set_outside).stdout == "90% 40GiB\n"
+    assert actswap(verb, "-b", "44GiB", *show, **set_outside).stdout == "44GiB 40GiB\n"
+    assert actswap(verb, "--budget=50%", *show).stdout == "50%\n"
+
+
 def test_run_leaves_nothing_behind_without_cuda(actswap: Command) -> None:
     result = actswap("run", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
 

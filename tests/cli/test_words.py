@@ -32,6 +32,14 @@ WRONG = {
         ["rehearse", "-p", "offlaod", "true"],
         "-p offlaod is not a policy. Did you mean offload? (off, offload, recompute)",
     ),
+    "budget": (
+        ["rehearse", "-b", "44 GiB", "true"],
+        "-b 44 GiB is not a size (64GiB, 48GB, bytes, 50%)",
+    ),
+    "budget_of_a_comparison": (
+        ["compare", "--gpu", "h100-80gb", "-b", "0%", "true"],
+        "-b 0% is not a size (64GiB, 48GB, bytes, 50%)",
+    ),
     "policy_in_a_list": (
         ["compare", "--gpu", "h100-80gb", "-p", "off,recmpute", "true"],
         "-p recmpute is not a policy. Did you mean recompute? (off, offload, recompute)",

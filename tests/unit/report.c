@@ -218,6 +218,58 @@ Test(report, tells_the_peak_by_category)
     cr_expect_str_eq(text(root, "peak.by_category.1.source"), "adapter");
 }
 
+static const char *summary(void)
+{
+    static char text[4096];
+
+    as_report_summary(&facts, text, sizeof(text));
+    return text;
+}
+
+Test(report, holds_the_peak_against_the_budget)
+{
+    as_ledger_budget(facts.ledger, facts.budget_bytes = 4096);
+    as_ledger_place(facts.ledger, 6, AS_PHASE_BACKWARD);
+    as_ledger_add(facts.ledger, 0, &facts, 4096, AS_LEDGER_ALL_LIVE, NULL);
+
+    json_t *root = written();
+    cr_expect_eq(json_integer_value(at(root, "run.settings.budget_bytes")), 4096);
+    cr_expect_eq(json_integer_value(at(root, "budget.bytes")), 4096);
+    cr_expect(json_is_true(at(root, "budget.kept")));
+    cr_expect_eq(json_integer_value(at(root, "budget.spare_bytes")), 0);
+    cr_expect_null(json_object_get(at(root, "budget"), "step"));
+    cr_expect(strstr(summary(), "  budget           4.0 KiB: kept, 0 B to spare\n"));
+    json_decref(root);
+
+    as_ledger_add(facts.ledger, 0, &pager, 2048, AS_LEDGER_ALL_LIVE, NULL);
+    as_ledger_place(facts.ledger, 9, AS_PHASE_FORWARD);
+    as_ledger_add(facts.ledger, 0, &settings, 512, AS_LEDGER_ALL_LIVE, NULL);
+    root = written();
+    cr_expect(json_is_false(at(root, "budget.kept")));
+    cr_expect_eq(json_integer_value(at(root, "budget.over_bytes")), 2560);
+    cr_expect_eq(json_integer_value(at(root, "budget.step")), 6);
+    cr_expect_str_eq(json_string_value(at(root, "budget.phase")), "backward");
+    cr_expect(json_is_null(at(root, "budget.block")));
+    cr_expect(strstr(summary(),
+                     "  budget           4.0 KiB: exceeded by 2.5 KiB, first in "
+                     "step 7, backward\n"),
+              "%s", summary());
+}
+
+Test(report, without_a_budget_or_a_peak_nothing_is_held_against)
+{
+    as_ledger_add(facts.ledger, 0, &facts, 4096, AS_LEDGER_ALL_LIVE, NULL);
+    json_t *root = written();
+
+    cr_expect_null(json_object_get(root, "budget"));
+    cr_expect_null(json_object_get(at(root, "run.settings"), "budget_bytes"));
+    cr_expect_null(strstr(summary(), "budget"));
+    json_decref(root);
+    facts.budget_bytes = 4096;
+    facts.source = AS_SOURCE_NONE;
+    cr_expect_null(json_object_get(written(), "budget"));
+}
+
 Test(report, says_on_which_cards_there_is_room)
 {
     const uint64_t gib = UINT64_C(1) << 30;

@@ -216,6 +216,42 @@ Test(ledger, the_peak_knows_where_it_was)
     cr_expect_eq(totals().peak_phase, AS_PHASE_BACKWARD);
 }
 
+Test(ledger, the_first_moment_above_the_budget_is_kept)
+{
+    struct as_excess excess;
+
+    as_ledger_budget(ledger, 1024);
+    add(0x1000, 1024);
+    cr_expect_not(as_ledger_excess(ledger, 0, &excess), "all of it is not too much");
+    as_ledger_place(ledger, 2, AS_PHASE_BACKWARD);
+    add(0x2000, 1);
+    cr_assert(removed(0x2000));
+    as_ledger_place(ledger, 5, AS_PHASE_FORWARD);
+    add(0x3000, 4096);
+
+    cr_assert(as_ledger_excess(ledger, 0, &excess));
+    cr_expect_eq(excess.step, 2);
+    cr_expect_eq(excess.phase, AS_PHASE_BACKWARD);
+    cr_expect_not(as_ledger_excess(ledger, 1, &excess), "the budget is each device's");
+    cr_expect_not(as_ledger_excess(ledger, -1, &excess));
+    as_ledger_clear(ledger);
+    cr_expect_not(as_ledger_excess(ledger, 0, &excess));
+}
+
+Test(ledger, a_budget_that_comes_late_finds_the_peak)
+{
+    struct as_excess excess;
+
+    as_ledger_place(ledger, 3, AS_PHASE_OPTIMIZER);
+    add(0x1000, 1024);
+    as_ledger_place(ledger, 4, AS_PHASE_FORWARD);
+    as_ledger_budget(ledger, 1000);
+
+    cr_assert(as_ledger_excess(ledger, 0, &excess));
+    cr_expect_eq(excess.step, 3);
+    cr_expect_eq(excess.phase, AS_PHASE_OPTIMIZER);
+}
+
 Test(ledger, streams_used_since_a_generation)
 {
     void *streams[4] = {NULL};

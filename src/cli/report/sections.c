@@ -129,6 +129,8 @@ void as_page_lead(const struct as_page *page)
                 as_words_share(as_field_number(most, "bytes"), rank->peak_bytes, words),
                 name);
     as_html(page->out, "</p>\n");
+    if (*as_words_budget(page->report, words))
+        as_html(page->out, "<p class=\"budget\">Budget %s.</p>\n", words);
     if (*as_words_advice(page->report, words))
         as_html(page->out, "<p class=\"advice\">%s.</p>\n", words);
 }

@@ -286,6 +286,7 @@ void as_report_text(const struct as_run *run, FILE *out, struct as_look look, si
     line(&page, "run", as_words_ended(rank, words));
     print_oom(&page);
     print_peak(&page);
+    line(&page, "budget", as_words_budget(rank->report, words));
     print_moves(&page);
     line(&page, "advice", as_words_advice(rank->report, words));
     print_categories(&page);

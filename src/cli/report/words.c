@@ -144,6 +144,28 @@ const char *as_words_peak_place(json_t *report, as_words text)
     return text;
 }
 
+const char *as_words_budget(json_t *report, as_words text)
+{
+    json_t *const budget = as_field(report, "budget");
+    const uint64_t bytes = as_field_number(budget, "bytes");
+    const uint64_t over = as_field_number(budget, "over_bytes");
+    const uint64_t spare = as_field_number(budget, "spare_bytes");
+    as_words amount, place = "";
+    *text = '\0';
+    if (bytes == AS_NOT_KNOWN || over == AS_NOT_KNOWN)
+        return text;
+    add(text, "%s: ", as_words_bytes(bytes, amount));
+    if (!over) {
+        add(text, "kept, %s to spare", as_words_bytes(spare, amount));
+        return text;
+    }
+    add(text, "exceeded by %s", as_words_bytes(over, amount));
+    add_place(budget, place);
+    if (*place)
+        add(text, ", first in %s", place);
+    return text;
+}
+
 const char *as_words_oom_place(json_t *oom, as_words text)
 {
     *text = '\0';

@@ -35,6 +35,10 @@ const char *as_words_ended(const struct as_rank *rank, as_words text);
 // "step 7, backward, 412 ms in" of the peak.
 const char *as_words_peak_place(json_t *report, as_words text);
 
+// "44.0 GiB: kept, 3.1 GiB to spare", or "44.0 GiB: exceeded by 1.2 GiB, first in step 7,
+// backward, in layers.3".
+const char *as_words_budget(json_t *report, as_words text);
+
 // "step 3, forward, in blocks.2" of an out of memory.
 const char *as_words_oom_place(json_t *oom, as_words text);
 
