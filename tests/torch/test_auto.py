@@ -27,6 +27,18 @@ def test_integers_masks_and_small_numbers_have_values(order: str) -> None:
     assert [name for name, right in found.items() if right is not True] == []
 
 
+def test_sparse_places_do_not_need_the_numbers() -> None:
+    at = [[[1, 5]], [2, 1024], [1024, 1024]]
+
+    assert check("places") == {
+        "mask": at,
+        "product": at,
+        "softmax": at,
+        "rows": [[[0, 2]], [2, 1024], [3, 1024]],
+        "half": at,
+    }
+
+
 def test_a_number_that_is_not_computed_reads_as_one() -> None:
     found = check("reads")
 

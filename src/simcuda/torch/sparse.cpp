@@ -124,35 +124,109 @@ void host_dense_result(const Operator &op, Stack *stack, c10::DeviceIndex device
     stack->push_back(result);
 }
 
-// What a COO tensor becomes when equal places are added up hangs on its places only.
-bool host_coalesce(const Operator &op, Stack *stack, c10::DeviceIndex device)
-{
-    if (!begins(op, "_coalesce"))
-        return false;
-    const at::Tensor self = stack->back().toTensor();
-    const auto *impl = at::sparse::get_sparse_impl(self);
-    const at::Tensor places = impl->indices();
-    if (values_of(places) != SIM_KNOWN)
-        return false;
-    Aliases aliases;
-    const int error = sim_drain(current_stream(device));
-    TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
-    const auto sparse_sizes = self.sizes().slice(0, self.sparse_dim());
-    const at::Tensor stand_in = at::_sparse_coo_tensor_unsafe(
-        aliases.tensor(places, false), at::zeros({places.size(1)}), sparse_sizes);
-    const at::Tensor found = at::_coalesce(stand_in)._indices();
+// Where the numbers of a COO result are: it hangs on places alone.
+struct Pattern {
+    at::Tensor places; // on the host
+    std::vector<int64_t> sizes_of_values, sizes;
+    c10::ScalarType type;
+    bool coalesced;
+};
 
-    auto sizes = impl->values().sizes().vec();
-    sizes[0] = found.size(1);
-    const at::Tensor indices = empty_like_meta(found, device);
-    const at::Tensor values = empty_device(sizes, self.scalar_type(), device);
-    submit({op, body_deliver_places, {found}, {indices}});
+void push_pattern(const Operator &op, Stack *stack, c10::DeviceIndex device,
+                  const Pattern &pattern)
+{
+    const at::Tensor indices = empty_like_meta(pattern.places, device);
+    const at::Tensor values = empty_device(pattern.sizes_of_values, pattern.type, device);
+    submit({op, body_deliver_places, {pattern.places}, {indices}});
     Footprint touched;
     touched.add(values, true, true);
     touched.lose(op, device);
-    stack->back() = at::_sparse_coo_tensor_unsafe(
-        indices, values, self.sizes(), values.options().layout(c10::kSparse), true);
-    return true;
+    stack->resize(stack->size() - op.arguments());
+    stack->push_back(at::_sparse_coo_tensor_unsafe(indices, values, pattern.sizes,
+                                                   values.options().layout(c10::kSparse),
+                                                   pattern.coalesced));
+}
+
+bool is_known_coo(const at::Tensor &tensor)
+{
+    return tensor.layout() == c10::kSparse && tensor.is_cuda() &&
+           values_of(at::sparse::get_sparse_impl(tensor)->indices()) == SIM_KNOWN;
+}
+
+// Equal places are added up: a zero a place will do, however much belongs to it.
+Pattern coalesced(const at::Tensor &self, Aliases *aliases)
+{
+    const auto *impl = at::sparse::get_sparse_impl(self);
+    const at::Tensor places = aliases->tensor(impl->indices(), false);
+    const at::Tensor found = at::_coalesce(at::_sparse_coo_tensor_unsafe(
+                                               places, at::zeros({places.size(1)}),
+                                               self.sizes().slice(0, self.sparse_dim())))
+                                 ._indices();
+    auto sizes = impl->values().sizes().vec();
+    sizes[0] = found.size(1);
+    return {found, sizes, self.sizes().vec(), self.scalar_type(), true};
+}
+
+// The argument with zeros in place of its numbers; undefined where its places, or integers,
+// are not known.
+at::Tensor without_numbers(const at::Tensor &tensor, Aliases *aliases)
+{
+    const auto zeros = [](const at::Tensor &like) {
+        return at::zeros({}, at::dtype(like.scalar_type())).expand(like.sizes());
+    };
+    if (!tensor.is_cuda())
+        return tensor;
+    if (is_known_coo(tensor)) {
+        const auto *impl = at::sparse::get_sparse_impl(tensor);
+        const at::Tensor values = zeros(impl->values());
+        return at::_sparse_coo_tensor_unsafe(
+            aliases->tensor(impl->indices(), false), values, tensor.sizes(),
+            values.options().layout(c10::kSparse), tensor.is_coalesced());
+    }
+    if (is_sparse(tensor))
+        return {};
+    if (!is_integral(tensor))
+        return zeros(tensor);
+    return values_of(tensor) == SIM_KNOWN ? aliases->tensor(tensor, false) : at::Tensor();
+}
+
+std::optional<Pattern> pattern_of(const Operator &op, Stack arguments, Aliases *aliases)
+{
+    for (size_t i = 0; i < arguments.size(); i++) {
+        if (!arguments[i].isTensor() || !arguments[i].toTensor().defined())
+            continue;
+        const at::Tensor stand_in = without_numbers(arguments[i].toTensor(), aliases);
+        if (op.written[i] || !stand_in.defined())
+            return std::nullopt;
+        arguments[i] = stand_in;
+    }
+    op.handle.callBoxed(&arguments);
+    const at::Tensor found = arguments.back().toTensor();
+    if (found.layout() != c10::kSparse)
+        return std::nullopt;
+    return Pattern{found._indices(), found._values().sizes().vec(), found.sizes().vec(),
+                   found.scalar_type(), found.is_coalesced()};
+}
+
+// A COO result of which only the numbers are not known.
+bool host_places(const Operator &op, Stack *stack, c10::DeviceIndex device)
+{
+    const auto *first = top(stack, op.arguments());
+    if (op.returns() != 1 || !dense_sizes(op, first).empty())
+        return false;
+    const int error = sim_drain(current_stream(device));
+    TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
+    Aliases aliases;
+    std::optional<Pattern> pattern;
+    if (begins(op, "_coalesce")) {
+        if (is_known_coo(first[0].toTensor()))
+            pattern = coalesced(first[0].toTensor(), &aliases);
+    } else {
+        pattern = pattern_of(op, Stack(first, first + op.arguments()), &aliases);
+    }
+    if (pattern)
+        push_pattern(op, stack, device, *pattern);
+    return pattern.has_value();
 }
 
 // Two sparse COO tensors are added by joining their parts: PyTorch's own code.
@@ -193,7 +267,7 @@ void host_sparse(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
     c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
     if (can_compute_now(op, *stack))
         Passage(device).run(op, stack);
-    else if (!host_coalesce(op, stack, device))
+    else if (!host_places(op, stack, device))
         host_dense_result(op, stack, device);
 }
 

@@ -28,6 +28,23 @@ def grouped(x: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
     return torch._grouped_mm(x, groups, offs=ends.to(torch.int32))
 
 
+def places() -> Any:
+    """Sparse results whose numbers are not computed, where their places are known."""
+    x = large()
+    at = sparse(torch.tensor([5, 1, 5], device=CUDA), x[:3]).coalesce()
+    results = {
+        "mask": x.sparse_mask(at),
+        "product": at * x,
+        "softmax": torch.sparse.softmax(at, 0),
+        "rows": at.index_select(0, torch.tensor([1, 2, 5], device=CUDA)),
+        "half": x.half().sparse_mask(at.half()),
+    }
+    return {
+        name: [made._indices().tolist(), list(made._values().shape), list(made.shape)]
+        for name, made in results.items()
+    }
+
+
 def known() -> Any:
     """Control flow that hangs on integers, masks and scalars, as on the card."""
     x = large()
