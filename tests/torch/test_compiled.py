@@ -31,6 +31,24 @@ def shapes() -> Any:
     return run(sim_compute="shapes").result()
 
 
+TRACED = """
+import torch
+layer = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()).cuda())
+optimizer = torch.optim.AdamW(layer.parameters())
+for step in range(2):
+    layer(torch.ones(4, 8, device="cuda")).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_nothing_of_ours_asks_where_a_tracers_tensor_lies() -> None:
+    """It has no memory, and PyTorch warns of whoever asks."""
+    env = dict(environment(sim_compute="auto"), TORCHINDUCTOR_COMPILE_THREADS="1")
+    err = Run(["-c", TRACED], env).err
+
+    assert "FakeTensor" not in err
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor", "reduce_overhead"])
 def test_compiled_steps_are_the_eager_ones(values: Any, backend: str) -> None:
     result, _, _ = values

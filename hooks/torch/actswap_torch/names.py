@@ -12,6 +12,11 @@ from typing import Any, Dict, Iterator, List, Set
 MOST = 4096  # objects that are looked into at once
 
 
+def is_fake(kind: type) -> bool:
+    """A tracer's tensor: it has no memory, and warns who asks where that is."""
+    return any(base.__name__ == "FakeTensor" for base in kind.__mro__)
+
+
 def tensors_in(torch: Any, *values: Any) -> List[Any]:
     """The tensors in nested containers, in plain objects such as caches as well."""
     closed = (str, bytes, int, float, type(None), type, torch.nn.Module)
@@ -21,7 +26,8 @@ def tensors_in(torch: Any, *values: Any) -> List[Any]:
     while pending and len(seen) < MOST:
         value = pending.pop()
         if isinstance(value, torch.Tensor):
-            found.append(value)
+            if not is_fake(type(value)):
+                found.append(value)
         elif not isinstance(value, closed) and id(value) not in seen:
             seen.add(id(value))
             if isinstance(value, dict):
@@ -215,7 +221,8 @@ class Names:
             kind = type(item)
             if kind not in kinds:
                 bases = (torch.Tensor, torch.nn.Module)
-                kinds[kind] = next((b for b in bases if issubclass(kind, b)), None)
+                base = next((b for b in bases if issubclass(kind, b)), None)
+                kinds[kind] = None if is_fake(kind) else base
             base = kinds[kind]
             if base is not None:
                 found[base].append(item)
