@@ -358,8 +358,6 @@ void as_engine_identify(struct as_engine *engine)
         atomic_exchange(&engine->identified, true))
         return;
 
-    int (*memory)(size_t *, size_t *) =
-        (int (*)(size_t *, size_t *))as_cuda_find("cudaMemGetInfo", NULL);
     char name[sizeof(engine->device)] = "";
     int device;
     size_t left = 0, total = 0;
@@ -367,7 +365,7 @@ void as_engine_identify(struct as_engine *engine)
 
     if (as_cuda_device_get(&device) || as_cuda_device_name(device, name, sizeof(name)))
         *name = '\0';
-    if (!memory || memory(&left, &total))
+    if (as_cuda_memory(&left, &total))
         total = left = 0;
     as_ledger_totals(engine->segments, -1, &segments);
     if (total - left > segments.live_bytes)

@@ -208,7 +208,7 @@ struct as_claim as_card_claim_pool(void *stream, const void *address, size_t byt
     return claim;
 }
 
-bool as_card_settle(struct as_claim *claim, bool given)
+bool as_card_settle_claim(struct as_claim *claim, bool given)
 {
     const uint64_t limit_bytes = as_engine_card_bytes();
     const bool unsure = claim->answer == AS_ROOM_UNSURE;

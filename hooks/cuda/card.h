@@ -46,7 +46,12 @@ struct as_claim as_card_claim_pool(void *stream, const void *address, size_t byt
 
 // After the real call, whatever it said. False: what it gave was more than the card has
 // left; give it back, restore the pointer and ask for as_card_too_much() instead.
-bool as_card_settle(struct as_claim *claim, bool given);
+bool as_card_settle_claim(struct as_claim *claim, bool given);
+
+static inline bool as_card_settle(struct as_claim *claim, bool given)
+{
+    return claim->answer == AS_ROOM_UNKNOWN || as_card_settle_claim(claim, given);
+}
 
 size_t as_card_too_much(void);
 

@@ -53,7 +53,7 @@ AS_EXPORT cudaError_t cudaMalloc(void **address, size_t bytes)
 
     const bool outermost = as_hook_enter();
     struct as_claim claim = {.bytes = bytes};
-    if (outermost)
+    if (outermost && as_engine_card_bytes())
         claim = as_card_claim(AS_CARD_RUNTIME, 0, address, bytes, CALLER);
     cudaError_t result = real(address, claim.bytes);
     if (!as_card_settle(&claim, result == cudaSuccess)) {
@@ -89,7 +89,7 @@ static cudaError_t malloc_async(enum as_hook hook, const void *caller, void **ad
 
     const bool outermost = as_hook_enter();
     struct as_claim claim = {.bytes = bytes};
-    if (outermost)
+    if (outermost && as_engine_card_bytes())
         claim = as_card_claim_pool(stream, address, bytes, caller);
     cudaError_t result = real(address, claim.bytes, stream);
     if (!as_card_settle(&claim, result == cudaSuccess)) {
@@ -169,7 +169,7 @@ AS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
     const bool outermost = as_hook_enter();
     struct as_claim claim = {.bytes = bytes};
-    if (outermost)
+    if (outermost && as_engine_card_bytes())
         claim = as_card_claim(AS_CARD_DRIVER, 0, address, bytes, CALLER);
     CUresult result = real(address, claim.bytes);
     if (!as_card_settle(&claim, result == CUDA_SUCCESS)) {
@@ -213,7 +213,7 @@ AS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t byte
 
     const bool outermost = as_hook_enter();
     struct as_claim claim = {.bytes = bytes};
-    if (outermost && is_on_device(properties))
+    if (outermost && as_engine_card_bytes() && is_on_device(properties))
         claim =
             as_card_claim(AS_CARD_HANDLE, properties->location.id, handle, bytes, CALLER);
     const CUresult result = real(handle, claim.bytes, properties, flags);

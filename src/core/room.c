@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-enum { PAUSE_NS = 20000, PAUSES = 50000 };
+enum { PAUSE_NS = 100000, PAUSES = 5000 };
 
 static uint64_t whole(uint64_t bytes)
 {

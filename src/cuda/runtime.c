@@ -202,6 +202,11 @@ int as_cuda_host_free(void *host)
     OWN(cudaFreeHost, host);
 }
 
+int as_cuda_memory(size_t *free_bytes, size_t *total_bytes)
+{
+    OWN(cudaMemGetInfo, free_bytes, total_bytes);
+}
+
 int as_cuda_device_get(int *device)
 {
     OWN(cudaGetDevice, device);

@@ -39,6 +39,7 @@ int as_cuda_host_alloc(void **host, size_t bytes);
 int as_cuda_host_free(void *host);
 // What the current device's pool has from the driver and has not handed out; 0: not known.
 size_t as_cuda_pool_spare(void);
+int as_cuda_memory(size_t *free_bytes, size_t *total_bytes); // of the current device
 int as_cuda_device_get(int *device);
 int as_cuda_device_set(int device);
 int as_cuda_device_name(int device, char *name, size_t name_bytes);

@@ -399,6 +399,13 @@ int as_cuda_device_set(int device)
     return leave(0);
 }
 
+int as_cuda_memory(size_t *free_bytes, size_t *total_bytes)
+{
+    (void)free_bytes;
+    (void)total_bytes;
+    return 801;
+}
+
 int as_cuda_device_name(int device, char *name, size_t name_bytes)
 {
     (void)device;

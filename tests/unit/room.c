@@ -2,6 +2,8 @@
 #include "core/room.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 
 #include <criterion/criterion.h>
 
@@ -64,6 +66,53 @@ Test(room, a_refused_claim_leaves_nothing_behind)
     cr_expect_eq(as_room_claim(&room, PAGE, PAGE, &broken), AS_ROOM_UNKNOWN);
     cr_expect_eq(atomic_load(&room.claimed_bytes), 0);
     cr_expect_eq(claim(2, 2 * PAGE), AS_ROOM_FITS);
+}
+
+Test(room, what_another_is_about_to_take_counts)
+{
+    atomic_store(&used, 0);
+
+    cr_assert_eq(claim(3, 2 * PAGE), AS_ROOM_FITS);
+    cr_expect_eq(claim(3, 2 * PAGE), AS_ROOM_FULL);
+    cr_expect_eq(claim(3, PAGE), AS_ROOM_FITS);
+    as_room_settle(&room, PAGE);
+    as_room_settle(&room, 2 * PAGE);
+    cr_expect_eq(claim(3, 2 * PAGE), AS_ROOM_FITS);
+}
+
+static sem_t asked;
+
+static bool tell_that_it_was_asked(void *context, uint64_t *used_bytes)
+{
+    sem_post(&asked);
+    return tell(context, used_bytes);
+}
+
+// Takes what it claimed, and settles when the other one has asked how much is taken.
+static void *take_late(void *context)
+{
+    const uint64_t bytes = *(const uint64_t *)context;
+
+    atomic_store(&used, bytes);
+    sem_wait(&asked);
+    as_room_settle(&room, bytes);
+    return NULL;
+}
+
+Test(room, what_another_has_by_now_counts_once)
+{
+    const struct as_room_meter slow = {tell_that_it_was_asked, NULL};
+    uint64_t bytes = 2 * PAGE;
+    pthread_t thread;
+
+    atomic_store(&used, 0);
+    cr_assert_eq(sem_init(&asked, 0, 0), 0);
+    cr_assert_eq(claim(5, bytes), AS_ROOM_FITS);
+    cr_assert_eq(pthread_create(&thread, NULL, take_late, &bytes), 0);
+    while (!atomic_load(&used))
+        sched_yield();
+    cr_expect_eq(as_room_claim(&room, 5 * PAGE, 2 * PAGE, &slow), AS_ROOM_FITS);
+    pthread_join(thread, NULL);
 }
 
 // --- Several at once: what is taken never exceeds the room, and what fits is taken
