@@ -148,6 +148,23 @@ cuMemCreate that fails 2, live 500
 cuMemRelease 0, live 500
 cuMemRelease that fails 1, live 500
 cuMemFree_v2 0, live 0
+cuGetProcAddress 0, live 0
+cuGetProcAddress 0, live 0
+found 0, live 100
+found 0, live 0
+cuGetProcAddress of none 500, live 0
+cuGetProcAddress_v2 0, live 0
+cuGetProcAddress_v2 0, live 0
+found 0, live 100
+found 0, live 0
+cuGetProcAddress_v2 of none 500, live 0
+status 1
+cuMemGetInfo_v2 0, live 0
+cuDeviceTotalMem_v2 0, live 0
+cuDeviceTotalMem_v2 that fails 101, live 0
+3072 of 4096, 4096 MiB
+cuMemAlloc_v2 of 2 GiB 0, live 2147483648
+set
 """
 
 
@@ -155,7 +172,7 @@ def test_driver_calls_and_what_the_driver_calls_from_inside(place: Place) -> Non
     program = place.program("driver-calls")
     without = place.run(program)
     assert without.returncode == 0, without.stderr
-    lines = [line.split(",")[0] for line in DRIVER.splitlines()]
+    lines = [line.split(", live")[0] for line in DRIVER.splitlines()]
     assert without.stdout.splitlines() == lines
 
     result = place.run(program, preload=str(place.library))
@@ -163,8 +180,21 @@ def test_driver_calls_and_what_the_driver_calls_from_inside(place: Place) -> Non
     assert result.stdout == DRIVER
     (report,) = place.reports()
     assert report["peak"]["source"] == "driver"
-    assert report["peak"]["bytes"] == 1500
-    assert report["peak"]["driver_bytes"] == 500 + 4096
+    assert report["peak"]["bytes"] == 2 << 30
+    assert report["peak"]["driver_bytes"] == 2 << 30
+
+
+def test_a_driver_alone_may_pretend_to_have_less(place: Place) -> None:
+    result = place.run(
+        place.program("driver-calls"),
+        preload=str(place.library),
+        ACTSWAP_MEMORY="2.5GiB",
+    )
+    assert result.returncode == 0, result.stderr
+    small = DRIVER.replace("3072 of 4096, 4096 MiB", "1536 of 2560, 2560 MiB").replace(
+        "of 2 GiB 0, live 2147483648\nset", "of 2 GiB 2, live 0\nuntouched"
+    )
+    assert result.stdout == small
 
 
 def test_without_a_runtime_behind_them_the_calls_say_so(place: Place) -> None:
