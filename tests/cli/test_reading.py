@@ -434,3 +434,43 @@ def test_a_file_that_is_no_page_is_not_overwritten(actswap: Command) -> None:
     )
     assert result.returncode == 2
     assert (actswap.folder / "a/rank0.json").read_text() == before
+
+
+def test_modules_alike_are_one_row_and_hold_what_is_inside(actswap: Command) -> None:
+    made = {
+        "model.layers.0": 1,
+        "model.layers.0.mlp": 20,
+        "model.layers.1.mlp": 30,
+        "model.layers.1.attn": 4,
+        "model.norm": 5,
+        "Llama": 7,
+        "lm_head": 61,
+        "(outside)": 2,
+    }
+    whole = reports.full()
+    whole["modules"] = [
+        {"module": name, "peak_bytes": mib << 20} for name, mib in made.items()
+    ]
+    path = write(actswap.folder, "rank0.json", whole)
+
+    def shown(*options: str) -> list[str]:
+        out = actswap("report", "--ascii", *options, path).stdout
+        lines = out.split("  largest modules")[1].split("\n\n")[0].splitlines()[1:]
+        return [line[4:] for line in lines]
+
+    assert shown("--top", "20") == [
+        "  61.0 MiB          lm_head",
+        "  60.0 MiB          model",
+        "  55.0 MiB      2x    model.layers.*",
+        "  50.0 MiB      2x      model.layers.*.mlp",
+        "   4.0 MiB              model.layers.*.attn",
+        "   5.0 MiB            model.norm",
+        "   7.0 MiB          Llama",
+        "   2.0 MiB          (outside)",
+    ]
+    assert shown("--top", "3") == [
+        "  61.0 MiB          lm_head",
+        "  60.0 MiB          model",
+        "  55.0 MiB      2x    model.layers.*",
+        "... 5 more: add --top 8",
+    ]

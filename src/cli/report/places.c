@@ -5,14 +5,15 @@
 #include "cli/field.h"
 #include "cli/report/category.h"
 #include "cli/report/html.h"
+#include "cli/report/modules.h"
 #include "cli/report/page.h"
 #include "cli/report/words.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-// The others are folded away: blocks of a model are often alike.
-enum { MODULES_SHOWN = 8 };
+// Further modules are folded away; page.css has a class for each depth.
+enum { MODULES_SHOWN = 12, DEEPEST = 4 };
 
 // A cell whose text is for people and whose value is what it sorts by.
 static void put_number(const struct as_page *page, uint64_t value, const char *text)
@@ -29,44 +30,69 @@ static void put_text(const struct as_page *page, json_t *item, const char *field
     as_html(page->out, "<td>%s</td>", text ? text : "");
 }
 
-static void put_module(const struct as_page *page, json_t *module, uint64_t most)
+static void put_module(const struct as_page *page, const struct as_module *module,
+                       uint64_t most)
 {
-    const char *const name = as_field_text(module, "module");
-    const uint64_t bytes = as_field_number(module, "peak_bytes");
-    as_words amount;
-    if (bytes == AS_NOT_KNOWN)
-        return;
+    as_words all, own;
+
+    as_html(page->out, "<tr><th scope=\"row\" class=\"in-%zu\">%s",
+            module->depth < DEEPEST ? module->depth : DEEPEST, module->name);
+    if (module->count > 1)
+        as_html(page->out, " <small>%zu alike</small>", module->count);
     as_html(page->out,
-            "<tr><th scope=\"row\">%s</th><td class=\"bars\"><i class=\"c-activation\" "
-            "style=\"width:%.2f%%\"></i></td><td>%s</td></tr>\n",
-            name ? name : "", most ? 100 * (double)bytes / (double)most : 0.0,
-            as_words_bytes(bytes, amount));
+            "</th><td class=\"bars\"><i class=\"c-activation\" style=\"width:%.2f%%\">"
+            "</i></td><td>%s</td><td>%s</td></tr>\n",
+            most ? 100 * (double)module->all_bytes / (double)most : 0.0,
+            as_words_bytes(module->all_bytes, all),
+            as_words_bytes(module->own_bytes, own));
+}
+
+// The largest ones, or all others.
+static void put_table(const struct as_page *page, const struct as_modules *modules,
+                      uint64_t least, bool largest)
+{
+    uint64_t most = 0;
+
+    for (size_t n = 0; n < modules->count; n++) {
+        if (modules->list[n].all_bytes > most)
+            most = modules->list[n].all_bytes;
+    }
+    (void)fputs("<table class=\"peak\"><thead><tr><th>module</th><th></th><th>at the "
+                "peak</th><th>itself</th></tr></thead><tbody>\n",
+                page->out);
+    for (size_t n = 0; n < modules->count; n++) {
+        if ((modules->list[n].all_bytes >= least) == largest)
+            put_module(page, &modules->list[n], most);
+    }
+    as_html(page->out, "</tbody></table>\n");
+}
+
+static void put_modules(const struct as_page *page, const struct as_modules *modules)
+{
+    const uint64_t least = as_modules_least(modules, MODULES_SHOWN);
+    size_t left = 0;
+
+    for (size_t n = 0; n < modules->count; n++)
+        left += modules->list[n].all_bytes < least;
+    as_page_section(page, "modules", "Which modules hold activations");
+    as_html(page->out, "<p class=\"note\">Each with what is inside of it; those whose "
+                       "names differ in numbers alone are one row.</p>\n");
+    put_table(page, modules, least, true);
+    if (left) {
+        as_html(page->out, "<details class=\"more\"><summary>%zu more</summary>", left);
+        put_table(page, modules, least, false);
+        as_html(page->out, "</details>\n");
+    }
+    as_html(page->out, "</section>\n");
 }
 
 void as_page_modules(const struct as_page *page)
 {
-    static const char table[] =
-        "<table class=\"peak\"><thead><tr><th>module</th><th></th><th>at the "
-        "peak</th></tr></thead><tbody>\n";
-    json_t *const modules = as_field(page->report, "modules");
-    const uint64_t most = as_field_number(json_array_get(modules, 0), "peak_bytes");
-    const size_t count = json_array_size(modules);
-    if (!count)
-        return;
-    as_page_section(page, "modules", "Which modules hold activations");
-    (void)fputs(table, page->out);
-    for (size_t n = 0; n < count && n < MODULES_SHOWN; n++)
-        put_module(page, json_array_get(modules, n), most);
-    as_html(page->out, "</tbody></table>\n");
-    if (count > MODULES_SHOWN) {
-        as_html(page->out, "<details class=\"more\"><summary>%zu more</summary>",
-                count - MODULES_SHOWN);
-        (void)fputs(table, page->out);
-        for (size_t n = MODULES_SHOWN; n < count; n++)
-            put_module(page, json_array_get(modules, n), most);
-        as_html(page->out, "</tbody></table></details>\n");
-    }
-    as_html(page->out, "</section>\n");
+    struct as_modules modules;
+
+    if (!as_modules_init(&modules, page->report) && modules.count)
+        put_modules(page, &modules);
+    as_modules_finish(&modules);
 }
 
 static void put_stack(const struct as_page *page, json_t *site)

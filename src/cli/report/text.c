@@ -3,6 +3,7 @@
 
 #include "cli/field.h"
 #include "cli/report/category.h"
+#include "cli/report/modules.h"
 #include "cli/report/words.h"
 
 #include <inttypes.h>
@@ -172,22 +173,41 @@ static void print_sites(const struct page *page)
                       style(page, FAINT), count - page->top, count, style(page, PLAIN));
 }
 
+static void print_module(const struct page *page, const struct as_module *module)
+{
+    as_words amount;
+    char count[24] = "";
+
+    if (module->count > 1)
+        (void)snprintf(count, sizeof(count), "%zux", module->count);
+    (void)fprintf(page->out, "    %10s %7s  %*s%s\n",
+                  as_words_bytes(module->all_bytes, amount), count,
+                  (int)(2 * module->depth), "", module->name);
+}
+
 static void print_modules(const struct page *page)
 {
-    json_t *const modules = as_field(page->report, "modules");
-    const size_t count = json_array_size(modules);
-    if (!count)
-        return;
-    (void)fprintf(page->out, "\n  %slargest modules%s\n", style(page, BOLD),
-                  style(page, PLAIN));
-    for (size_t n = 0; n < count && n < page->top; n++) {
-        as_words amount;
-        json_t *const module = json_array_get(modules, n);
-        const char *const name = as_field_text(module, "module");
-        (void)fprintf(page->out, "    %10s  %s\n",
-                      as_words_bytes(as_field_number(module, "peak_bytes"), amount),
-                      name ? name : "");
+    struct as_modules modules;
+
+    if (!as_modules_init(&modules, page->report) && modules.count) {
+        const uint64_t least = as_modules_least(&modules, page->top);
+        size_t left = 0;
+
+        (void)fprintf(page->out,
+                      "\n  %slargest modules%s: activations at the peak with what is "
+                      "inside, modules alike, name\n",
+                      style(page, BOLD), style(page, PLAIN));
+        for (size_t n = 0; n < modules.count; n++) {
+            if (modules.list[n].all_bytes >= least)
+                print_module(page, &modules.list[n]);
+            else
+                left++;
+        }
+        if (left)
+            (void)fprintf(page->out, "    %s... %zu more: add --top %zu%s\n",
+                          style(page, FAINT), left, modules.count, style(page, PLAIN));
     }
+    as_modules_finish(&modules);
 }
 
 static void print_rank(const struct page *page, size_t n)
