@@ -29,6 +29,8 @@
 #pragma weak actswap_need
 #pragma weak actswap_drop
 #pragma weak actswap_block
+#pragma weak actswap_block_name
+#pragma weak actswap_part
 #pragma weak actswap_mark
 #pragma weak actswap_tag
 #pragma weak actswap_root
@@ -40,6 +42,7 @@
 #pragma weak sim_submit
 
 enum { ROUNDING = 512, OPERANDS = 6, BLOCKS_MAX = 64 };
+enum { LOSS = BLOCKS_MAX }; // blocks have the numbers before
 
 static cudaStream_t stream;
 static bool watched; // libactswap is here
@@ -363,6 +366,19 @@ static struct storage *forward(struct model *model)
     return x;
 }
 
+// Drops y. The loss is no block: what it makes has a name, and nothing is decided.
+static struct storage *forward_loss(const struct model *model, struct storage *y)
+{
+    if (watched)
+        actswap_part(ACTSWAP_ENTER, LOSS);
+    struct storage *dy = storage_create(activation_bytes(model));
+    LAUNCH(loss, 2, shape(model), model->loss, dy, y, model->target);
+    storage_drop(y);
+    if (watched)
+        actswap_part(ACTSWAP_EXIT, LOSS);
+    return dy;
+}
+
 static struct storage *backward_block(const struct model *model, struct block *block,
                                       struct storage *dy)
 {
@@ -398,9 +414,7 @@ static float train_step(struct model *model)
 {
     model->step++;
     mark(ACTSWAP_FORWARD);
-    struct storage *y = forward(model), *dy = storage_create(activation_bytes(model));
-    LAUNCH(loss, 2, shape(model), model->loss, dy, y, model->target);
-    storage_drop(y);
+    struct storage *dy = forward_loss(model, forward(model));
     if (watched)
         actswap_root(0, model->loss->data, sizeof(float), stream);
     mark(ACTSWAP_BACKWARD);
@@ -457,6 +471,18 @@ static struct parameter create_parameter(size_t count, float scale)
     };
 }
 
+static void name_all(const struct model *model)
+{
+    char name[32];
+
+    for (size_t i = 0; watched && i < model->layers; i++) {
+        snprintf(name, sizeof(name), "blocks.%zu", i);
+        actswap_block_name(i, name);
+    }
+    if (watched)
+        actswap_block_name(LOSS, "loss");
+}
+
 static void create_model(struct model *model)
 {
     size_t c = model->columns;
@@ -467,6 +493,7 @@ static void create_model(struct model *model)
     model->input = create_filled(model->rows * c, 1, ACTSWAP_INPUT);
     model->target = create_filled(model->rows * c, 1, ACTSWAP_INPUT);
     model->loss = create_filled(1, 0, ACTSWAP_UNKNOWN);
+    name_all(model);
 }
 
 // FNV-1a

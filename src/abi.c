@@ -174,8 +174,16 @@ AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream
     }
     as_pager_block(engine->pager, edge, block, ACTSWAP_KEEP, stream);
     as_plan_exit(engine->plan);
-    as_place_leave();
+    as_place_leave(block);
     return 0;
+}
+
+AS_EXPORT void actswap_part(enum actswap_edge edge, uint64_t part)
+{
+    if (edge == ACTSWAP_ENTER)
+        as_place_enter(part);
+    else
+        as_place_leave(part);
 }
 
 AS_EXPORT void actswap_block_name(uint64_t block, const char *name)
@@ -259,8 +267,10 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
     if ((unsigned)moment >= sizeof(phases) / sizeof(*phases))
         return -EINVAL;
     atomic_fetch_or(&engine->moments, 1U << moment);
-    if (moment != ACTSWAP_AGAIN && moment != ACTSWAP_AGAIN_END)
-        as_place_set(0);
+    if (moment == ACTSWAP_AGAIN || moment == ACTSWAP_AGAIN_END)
+        as_place_again(moment == ACTSWAP_AGAIN);
+    else
+        as_place_reset();
     as_plan_mark(engine->plan, moment);
     as_pager_mark(engine->pager, moment);
     as_ledger_settle(engine->ledger, moment);

@@ -75,7 +75,7 @@ static void write_oom(struct as_engine *engine)
 static void say_oom(const struct as_oom *oom)
 {
     char asked[AS_TEXT_AMOUNT], used[AS_TEXT_AMOUNT], reserved[AS_TEXT_AMOUNT];
-    char holders[256], more[512], where[192] = "";
+    char holders[256], more[512], where[AS_PLACE_TEXT + 64] = "";
 
     as_oom_say_held(oom, holders, sizeof(holders));
     if (oom->phase != AS_PHASE_OTHER || *oom->block)

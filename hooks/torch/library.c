@@ -14,12 +14,12 @@ static const struct {
     const char *symbol;
     size_t offset;
 } entries[] = {
-    ENTRY(abi_version), ENTRY(version), ENTRY(category_name), ENTRY(attach),
-    ENTRY(detach),      ENTRY(save),    ENTRY(need),          ENTRY(used),
-    ENTRY(stack),       ENTRY(drop),    ENTRY(block),         ENTRY(block_name),
-    ENTRY(mark),        ENTRY(tag),     ENTRY(suggest),       ENTRY(held),
-    ENTRY(looked),      ENTRY(expect),  ENTRY(unnamed),       ENTRY(root),
-    ENTRY(gradient),    ENTRY(note),    ENTRY(stats),
+    ENTRY(abi_version), ENTRY(version),  ENTRY(category_name), ENTRY(attach),
+    ENTRY(detach),      ENTRY(save),     ENTRY(need),          ENTRY(used),
+    ENTRY(stack),       ENTRY(drop),     ENTRY(block),         ENTRY(part),
+    ENTRY(block_name),  ENTRY(mark),     ENTRY(tag),           ENTRY(suggest),
+    ENTRY(held),        ENTRY(looked),   ENTRY(expect),        ENTRY(unnamed),
+    ENTRY(root),        ENTRY(gradient), ENTRY(note),          ENTRY(stats),
 };
 
 int as_library_bind(struct as_library *library)

@@ -21,6 +21,7 @@ struct as_library {
     uint32_t (*stack)(const char *frames);
     void (*drop)(struct actswap_page *page);
     int (*block)(enum actswap_edge edge, uint64_t block, void *stream);
+    void (*part)(enum actswap_edge edge, uint64_t part);
     void (*block_name)(uint64_t block, const char *name);
     int (*mark)(enum actswap_moment moment);
     int (*tag)(int device, const void *address, enum actswap_category category);

@@ -87,6 +87,28 @@ static PyObject *module_block(PyObject *module, PyObject *arguments)
     return PyLong_FromLong(verdict < 0 ? ACTSWAP_KEEP : verdict);
 }
 
+static PyObject *cross(enum actswap_edge edge, PyObject *number)
+{
+    const unsigned long long part = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    library.part(edge, part);
+    Py_RETURN_NONE;
+}
+
+// enter(number) and leave(number) -> None
+static PyObject *module_enter(PyObject *module, PyObject *number)
+{
+    (void)module;
+    return cross(ACTSWAP_ENTER, number);
+}
+
+static PyObject *module_leave(PyObject *module, PyObject *number)
+{
+    (void)module;
+    return cross(ACTSWAP_EXIT, number);
+}
+
 // block_name(number, name) -> None
 static PyObject *module_block_name(PyObject *module, PyObject *arguments)
 {
@@ -359,6 +381,8 @@ static PyMethodDef methods[] = {
     {"unpack", module_unpack, METH_O, NULL},
     {"record", module_record, METH_O, NULL},
     {"block", module_block, METH_VARARGS, NULL},
+    {"enter", module_enter, METH_O, NULL},
+    {"leave", module_leave, METH_O, NULL},
     {"block_name", module_block_name, METH_VARARGS, NULL},
     {"mark", module_mark, METH_O, NULL},
     {"tag", module_tag, METH_VARARGS, NULL},

@@ -20,6 +20,7 @@
 //   recompute     the policy that keeps a block's inputs and runs its forward again
 //   released      a free event from the framework's allocator after we let go
 //   block         a repeated part of the model, such as one transformer layer
+//   part          any other part of it: it has a name in the report, nothing is decided
 //   step          from one optimizer update to the next
 //
 // Errors: functions return 0 or a negative errno unless they say otherwise. No error of
@@ -203,7 +204,15 @@ enum actswap_verdict {
 // Blocks may nest; an exit must match the innermost entry.
 int actswap_block(enum actswap_edge edge, uint64_t block, void *stream);
 
-// What people call the block, such as "layers.3".
+// Says that this thread enters or leaves the work of part `part`: what is made there bears
+// its name in the report. Nothing is decided. Parts and blocks are told apart by one set of
+// numbers and may nest in each other; a thread's parts are its own, also while it runs a
+// part of the forward again inside of a backward. An exit also ends what was entered in
+// between.
+void actswap_part(enum actswap_edge edge, uint64_t part);
+
+// What people call the block or part, such as "layers.3" or "layers.3.mlp". May be said
+// again: the report has the last name.
 void actswap_block_name(uint64_t block, const char *name);
 
 enum actswap_moment {

@@ -144,7 +144,7 @@ void as_report_peak(struct as_json *json, const struct as_facts *facts)
     };
     struct as_ledger_totals totals, segments;
     struct as_peak peak;
-    char block[128];
+    char block[AS_PLACE_TEXT];
 
     as_ledger_totals(facts->ledger, -1, &totals);
     as_ledger_totals(facts->segments, -1, &segments);

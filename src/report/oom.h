@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "track/ledger.h"
+#include "track/place.h"
 
 struct as_json;
 
@@ -16,7 +17,7 @@ struct as_oom {
     uint64_t total_bytes; // of the device
     uint64_t step;
     enum as_phase phase;
-    char block[128]; // whose work it was, or ""
+    char block[AS_PLACE_TEXT]; // whose work it was, or ""
     struct as_holes holes; // 0: none, or not known
     struct as_share held[ACTSWAP_CATEGORIES];
     uint64_t to_come[ACTSWAP_CATEGORIES]; // expected, less what is there

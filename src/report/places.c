@@ -11,17 +11,18 @@
 #include "report/memory.h"
 #include "report/report.h"
 #include "track/ledger.h"
+#include "track/place.h"
 #include "track/tally.h"
 
-enum { SHOWN = 200, STACKS_MOST = 256 << 10 }; // STACKS_MOST: bytes of text
+enum { SITES_MOST = 200, MODULES_MOST = 1000, STACKS_MOST = 256 << 10 }; // bytes of text
 
 // The places with the most bytes, the first ones first.
 struct ranking {
-    uint32_t places[SHOWN];
+    uint32_t places[MODULES_MOST];
     uint32_t count;
 };
 
-static void rank(struct ranking *ranking, const struct as_count counts[])
+static void rank(struct ranking *ranking, const struct as_count counts[], uint32_t most)
 {
     ranking->count = 0;
     for (uint32_t place = 0; place < AS_PLACES; place++) {
@@ -31,9 +32,9 @@ static void rank(struct ranking *ranking, const struct as_count counts[])
 
         while (at > 0 && counts[ranking->places[at - 1]].bytes < counts[place].bytes)
             at--;
-        if (at == SHOWN)
+        if (at == most)
             continue;
-        if (ranking->count < SHOWN)
+        if (ranking->count < most)
             ranking->count++;
         memmove(ranking->places + at + 1, ranking->places + at,
                 (ranking->count - at - 1) * sizeof(*ranking->places));
@@ -85,11 +86,29 @@ static void limit_text(struct ranking *ranking)
     }
 }
 
+static const char *module_name(uint32_t place, char *name, size_t name_bytes)
+{
+    as_place_text(place, name, name_bytes);
+    return *name ? name : "(outside)";
+}
+
+static void write_module_of(struct as_json *json, const struct as_spread *spread)
+{
+    char name[AS_PLACE_TEXT];
+
+    if (!spread->several) {
+        as_json_text(json, "module", module_name(spread->block, name, sizeof(name)));
+        return;
+    }
+    as_place_kind_text(spread->block, spread->words, name, sizeof(name));
+    as_json_text(json, "module", *name ? name : NULL);
+}
+
 static void write_sites(struct as_json *json, const struct as_tally *tally)
 {
     struct ranking ranking;
 
-    rank(&ranking, tally->stacks);
+    rank(&ranking, tally->stacks, SITES_MOST);
     limit_text(&ranking);
     as_json_open(json, "stacks", '[');
     for (uint32_t i = 0; i < ranking.count; i++)
@@ -102,6 +121,7 @@ static void write_sites(struct as_json *json, const struct as_tally *tally)
         as_json_open(json, NULL, '{');
         as_json_number(json, "stack", i);
         as_json_text(json, "category", actswap_category_name(ACTSWAP_ACTIVATION));
+        write_module_of(json, &tally->spreads[ranking.places[i]]);
         as_json_number(json, "peak_bytes", count->bytes);
         as_json_number(json, "count", count->count);
         write_wait(json, tally, ranking.places[i]);
@@ -110,24 +130,42 @@ static void write_sites(struct as_json *json, const struct as_tally *tally)
     as_json_close(json, ']');
 }
 
+static void write_module(struct as_json *json, uint32_t place,
+                         const struct as_count *count)
+{
+    char name[AS_PLACE_TEXT];
+
+    as_json_open(json, NULL, '{');
+    as_json_text(json, "module", module_name(place, name, sizeof(name)));
+    as_json_text(json, "category", actswap_category_name(ACTSWAP_ACTIVATION));
+    as_json_number(json, "peak_bytes", count->bytes);
+    as_json_number(json, "count", count->count);
+    as_json_close(json, '}');
+}
+
+// Rows add up to the activations of the peak: what has no row of its own shares the last.
 static void write_modules(struct as_json *json, const struct as_tally *tally)
 {
     struct ranking ranking;
-    char name[128];
+    struct as_count rest = {0};
 
-    rank(&ranking, tally->blocks);
+    rank(&ranking, tally->blocks, MODULES_MOST);
+    for (uint32_t place = 0; place < AS_PLACES; place++) {
+        rest.bytes += tally->blocks[place].bytes;
+        rest.count += tally->blocks[place].count;
+    }
     as_json_open(json, "modules", '[');
     for (uint32_t i = 0; i < ranking.count; i++) {
         const struct as_count *count = &tally->blocks[ranking.places[i]];
 
-        as_place_text(ranking.places[i], name, sizeof(name));
-        as_json_open(json, NULL, '{');
-        as_json_text(json, "module", *name ? name : "outside of blocks");
-        as_json_text(json, "category", actswap_category_name(ACTSWAP_ACTIVATION));
-        as_json_number(json, "peak_bytes", count->bytes);
-        as_json_number(json, "count", count->count);
-        as_json_close(json, '}');
+        if (ranking.places[i] == AS_PLACE_FURTHER)
+            continue;
+        write_module(json, ranking.places[i], count);
+        rest.bytes -= count->bytes;
+        rest.count -= count->count;
     }
+    if (rest.bytes)
+        write_module(json, AS_PLACE_FURTHER, &rest);
     as_json_close(json, ']');
 }
 
@@ -184,11 +222,9 @@ static void write_gaps(struct as_json *json, const struct as_facts *facts,
 
 void as_report_places(struct as_json *json, const struct as_facts *facts)
 {
-    struct as_peak peak;
     struct as_tally *tally = malloc(sizeof(*tally));
 
-    as_ledger_peak(facts->ledger, &peak);
-    if (tally && as_ledger_tally(facts->ledger, peak.device, tally)) {
+    if (tally && as_ledger_tally(facts->ledger, tally)) {
         write_sites(json, tally);
         write_modules(json, tally);
         write_gaps(json, facts, tally);

@@ -84,7 +84,7 @@ static void add_peak(struct page *page, const struct as_facts *facts,
             (unsigned long long)(totals->peak_bytes * 100 / facts->device_bytes));
     }
     struct as_peak peak;
-    char block[128];
+    char block[AS_PLACE_TEXT];
     as_ledger_peak(facts->ledger, &peak);
     as_place_text(peak.block, block, sizeof(block));
     add(page, "  in step %llu, %s%s%s\n", (unsigned long long)totals->peak_step + 1,

@@ -2,6 +2,7 @@
 //
 // What a block holds: said by the framework, told by its use, or by how long it lived.
 #include <errno.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "track/books.h"
@@ -161,12 +162,9 @@ void as_books_tally(struct as_books *books, const struct as_node *node)
         as_tally_count(books->tally, node, books->peak.generation);
 }
 
-bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tally)
+// Of one device; false: it had nothing.
+static bool take_tally(struct as_books *books, struct as_tally *tally)
 {
-    if (device < 0 || device >= AS_LEDGER_DEVICES)
-        return false;
-
-    struct as_books *books = &ledger->devices[device];
     struct as_cursor cursor = {0};
     const struct as_node *node;
     pthread_mutex_lock(&books->lock);
@@ -185,6 +183,22 @@ bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tall
         if (tally->stacks[i].peak_generation != peak_generation)
             tally->stacks[i] = (struct as_count){0};
     }
+    return any;
+}
+
+bool as_ledger_tally(struct as_ledger *ledger, struct as_tally *tally)
+{
+    struct as_tally *one = malloc(sizeof(*one));
+    bool any = false;
+
+    memset(tally, 0, sizeof(*tally));
+    for (int i = 0; one && i < AS_LEDGER_DEVICES; i++) {
+        if (!take_tally(&ledger->devices[i], one))
+            continue;
+        as_tally_add(tally, one);
+        any = true;
+    }
+    free(one);
     return any;
 }
 

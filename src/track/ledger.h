@@ -172,9 +172,9 @@ void as_ledger_budget(struct as_ledger *ledger, uint64_t bytes);
 // False: it never did.
 bool as_ledger_excess(struct as_ledger *ledger, int device, struct as_excess *excess);
 
-// A copy of one device's tally, complete for the peak. False: there is none.
+// The sum of all devices' tallies, each complete for its own peak. False: there is none.
 struct as_tally;
-bool as_ledger_tally(struct as_ledger *ledger, int device, struct as_tally *tally);
+bool as_ledger_tally(struct as_ledger *ledger, struct as_tally *tally);
 
 // A copy of one device's timeline; its count is 0 when there is none.
 struct as_timeline;

@@ -10,14 +10,59 @@ static void count(struct as_count *count, const struct as_node *node,
     count->count++;
 }
 
+static void spread(struct as_spread *spread, uint32_t block)
+{
+    if (block == spread->block)
+        return;
+    const unsigned words = as_place_shared(block, spread->block);
+    spread->several = true;
+    if (words < spread->words)
+        spread->words = words;
+}
+
 void as_tally_count(struct as_tally *tally, const struct as_node *node,
                     uint64_t peak_generation)
 {
     if (node->category != ACTSWAP_ACTIVATION)
         return;
     count(&tally->blocks[node->block], node, peak_generation);
-    if (node->stack)
-        count(&tally->stacks[node->stack], node, peak_generation);
+    if (!node->stack)
+        return;
+    if (tally->stacks[node->stack].peak_generation != peak_generation)
+        tally->spreads[node->stack] =
+            (struct as_spread){node->block, AS_PLACE_WORDS, false};
+    count(&tally->stacks[node->stack], node, peak_generation);
+    spread(&tally->spreads[node->stack], node->block);
+}
+
+static void add(struct as_count *count, const struct as_count *other)
+{
+    count->bytes += other->bytes;
+    count->count += other->count;
+}
+
+void as_tally_add(struct as_tally *tally, const struct as_tally *other)
+{
+    for (uint32_t i = 0; i < AS_PLACES; i++) {
+        const struct as_spread *spreads = &other->spreads[i];
+
+        if (!tally->stacks[i].count) {
+            tally->spreads[i] = *spreads;
+        } else if (other->stacks[i].count) {
+            spread(&tally->spreads[i], spreads->block);
+            tally->spreads[i].several |= spreads->several;
+            if (spreads->words < tally->spreads[i].words)
+                tally->spreads[i].words = spreads->words;
+        }
+        add(&tally->blocks[i], &other->blocks[i]);
+        add(&tally->stacks[i], &other->stacks[i]);
+        for (unsigned n = 0; n < AS_GAPS; n++)
+            tally->waits[i][n] += other->waits[i][n];
+    }
+    for (unsigned n = 0; n < AS_GAPS; n++) {
+        tally->gaps[n].bytes += other->gaps[n].bytes;
+        tally->gaps[n].count += other->gaps[n].count;
+    }
 }
 
 uint64_t as_tally_edge_ns(unsigned n)

@@ -28,6 +28,13 @@ struct as_count {
     uint64_t count;
 };
 
+// Where the activations that a stack saved were made.
+struct as_spread {
+    uint32_t block; // one of the blocks
+    uint32_t words; // that others' names share with its: see as_place_shared()
+    bool several; // there are others
+};
+
 struct as_gap {
     uint64_t bytes, count;
 };
@@ -35,6 +42,7 @@ struct as_gap {
 struct as_tally {
     struct as_count blocks[AS_PLACES];
     struct as_count stacks[AS_PLACES];
+    struct as_spread spreads[AS_PLACES]; // of stacks that have a count
     struct as_gap gaps[AS_GAPS];
     uint32_t waits[AS_PLACES][AS_GAPS]; // uses by stack, in the same buckets
 };
@@ -42,6 +50,9 @@ struct as_tally {
 // The block is freed, or still alive; it was alive at the peak.
 void as_tally_count(struct as_tally *tally, const struct as_node *node,
                     uint64_t peak_generation);
+
+// Takes what a tally of other memory says in. Of both, counts of older peaks are gone.
+void as_tally_add(struct as_tally *tally, const struct as_tally *other);
 
 // Saved bytes were used `gap_ns` later.
 void as_tally_gap(struct as_tally *tally, uint32_t stack, uint64_t bytes,

@@ -187,7 +187,7 @@ def test_loops_end_with_the_plain_bits(policy: str) -> None:
 BROKEN = """
 import json, sys, torch
 import actswap_torch
-actswap_torch._adapter._blocks.adopt = lambda root: 1 / 0
+actswap_torch._adapter._places.adopt = lambda root: 1 / 0
 model = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(2))).cuda()
 x = torch.ones(256, 256).cuda()
 early = (x * x.requires_grad_()).sum()

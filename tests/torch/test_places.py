@@ -77,7 +77,7 @@ def test_activations_by_line_and_by_block(tmp_path: Path) -> None:
     assert site["idle_ns"]["p10"] <= site["idle_ns"]["p50"] <= site["idle_ns"]["p90"]
 
     modules = {row["module"]: row["peak_bytes"] for row in report["modules"]}
-    assert modules.pop("outside of blocks", 0) <= 2 * 512, "sums"
+    assert modules.pop("(outside)", 0) <= 2 * 512, "sums"
     assert modules == {f"layers.{i}": 1024 * 256 * 4 for i in range(3)}
     gaps = report["idle_gap"]
     assert len(gaps["edges_ns"]) == len(gaps["bytes"]) + 1

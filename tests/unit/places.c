@@ -62,13 +62,126 @@ Test(places, blocks_nest_and_have_names)
     cr_expect_neq(as_place_now(), first);
     as_place_text(as_place_now(), text, sizeof(text));
     cr_expect_str_eq(text, "block 78");
-    as_place_leave();
+    as_place_leave(78);
     cr_expect_eq(as_place_now(), first);
-    as_place_leave();
+    as_place_leave(77);
     cr_expect_eq(as_place_now(), 0);
-    as_place_leave();
+    as_place_leave(77);
     as_place_text(0, text, sizeof(text));
     cr_expect_str_eq(text, "");
+}
+
+Test(places, an_exit_that_was_not_told_ends_with_the_outer_one)
+{
+    as_place_enter(1);
+    const uint32_t outer = as_place_now();
+    as_place_enter(2);
+    as_place_enter(3);
+    as_place_leave(4); // was never entered
+    cr_expect_eq(as_place_now(), as_place_of(3));
+    as_place_leave(2);
+    cr_expect_eq(as_place_now(), outer);
+    as_place_leave(1);
+    cr_expect_eq(as_place_now(), 0);
+}
+
+Test(places, a_backward_inside_of_a_forward_ends_in_it)
+{
+    as_place_enter(1);
+    as_place_set(as_place_of(2));
+    as_place_enter(3); // what is run again
+    cr_expect_eq(as_place_now(), as_place_of(3));
+    as_place_leave(3);
+    cr_expect_eq(as_place_now(), as_place_of(2));
+    as_place_reset();
+    cr_expect_eq(as_place_now(), as_place_of(1));
+    as_place_leave(1);
+    as_place_set(as_place_of(2));
+    as_place_reset();
+    cr_expect_eq(as_place_now(), 0);
+}
+
+Test(places, a_backward_is_at_work_on_what_it_ran_again)
+{
+    as_place_set(as_place_of(9)); // used last, before
+    as_place_again(true);
+    cr_expect_eq(as_place_now(), 0);
+    as_place_enter(1);
+    as_place_enter(2);
+    as_place_leave(2);
+    cr_expect_eq(as_place_now(), as_place_of(1));
+    as_place_leave(1);
+    as_place_again(false);
+    cr_expect_eq(as_place_now(), as_place_of(1));
+    as_place_enter(3);
+    as_place_leave(3);
+    cr_expect_eq(as_place_now(), as_place_of(1));
+    as_place_reset();
+    cr_expect_eq(as_place_now(), 0);
+}
+
+Test(places, any_depth_comes_back_to_where_it_began)
+{
+    as_place_enter(1);
+    const uint32_t outer = as_place_now();
+    for (uint64_t i = 0; i < 100; i++)
+        as_place_enter(2 + i);
+    for (uint64_t i = 100; i-- > 0;)
+        as_place_leave(2 + i);
+    cr_expect_eq(as_place_now(), outer);
+    as_place_leave(1);
+}
+
+Test(places, members_of_a_list_are_alike)
+{
+    static const char *const names[] = {"layers.0.mlp", "layers.17.mlp", "layers.0.attn",
+                                        "conv1",        "conv2",         "layers.2b"};
+    char text[64];
+
+    for (uint64_t i = 0; i < 6; i++)
+        as_place_name(i, names[i]);
+    cr_expect_eq(as_place_shared(as_place_of(0), as_place_of(1)), 3);
+    cr_expect_eq(as_place_shared(as_place_of(0), as_place_of(2)), 2);
+    cr_expect_eq(as_place_shared(as_place_of(3), as_place_of(4)), 0);
+    cr_expect_eq(as_place_shared(as_place_of(2), as_place_of(5)), 1);
+    cr_expect_eq(as_place_shared(as_place_of(90), as_place_of(91)), 0, "without a name");
+    cr_expect_eq(as_place_shared(0, 0), 0);
+    as_place_kind_text(as_place_of(1), 3, text, sizeof(text));
+    cr_expect_str_eq(text, "layers.*.mlp");
+    as_place_kind_text(as_place_of(1), 2, text, sizeof(text));
+    cr_expect_str_eq(text, "layers.*");
+    as_place_kind_text(as_place_of(5), AS_PLACE_WORDS, text, sizeof(text));
+    cr_expect_str_eq(text, "layers.2b");
+    as_place_name(7, "0.1.a");
+    as_place_kind_text(as_place_of(7), 3, text, 5);
+    cr_expect_str_eq(text, "*.*.");
+    as_place_kind_text(as_place_of(7), 0, text, sizeof(text));
+    cr_expect_str_eq(text, "");
+    as_place_name(8, "1.1.1.1.1.1.1.1.1.1.1.1.1.1");
+    as_place_name(9, "1.1.1.1.1.1.1.1.1.1.1.1.1.2");
+    cr_expect_eq(as_place_shared(as_place_of(8), as_place_of(9)), AS_PLACE_WORDS - 1);
+}
+
+Test(places, a_stack_tells_where_its_activations_were_made)
+{
+    as_place_name(1, "layers.0");
+    as_place_name(2, "layers.1");
+    as_place_name(3, "head");
+    static const uint64_t made_in[] = {1, 1, 2, 2, 3};
+    static const uint32_t stacks[] = {5, 6, 6, 7, 7};
+
+    for (unsigned i = 0; i < 5; i++) {
+        as_place_enter(made_in[i]);
+        add(0x1000 * (i + 1), 512);
+        as_place_leave(made_in[i]);
+        save(0x1000 * (i + 1), stacks[i]);
+    }
+    cr_assert(as_ledger_tally(ledger, tally));
+    cr_expect_eq(tally->spreads[5].block, as_place_of(1));
+    cr_expect(tally->spreads[6].several);
+    cr_expect_geq(tally->spreads[6].words, 2);
+    cr_expect_not(tally->spreads[5].several);
+    cr_expect_eq(tally->spreads[7].words, 0);
 }
 
 Test(places, there_is_an_end_to_stacks_and_blocks)
@@ -90,7 +203,7 @@ Test(places, there_is_an_end_to_stacks_and_blocks)
     as_place_name(1, "late");
     char text[64];
     as_place_text(AS_PLACE_FURTHER, text, sizeof(text));
-    cr_expect_str_eq(text, "further blocks");
+    cr_expect_str_eq(text, "(further modules)");
     cr_expect_str_eq(as_place_stack(first), "a.py:1 f");
     cr_expect_null(as_place_stack(AS_PLACES));
 }
@@ -121,7 +234,7 @@ Test(places, the_peak_knows_its_block)
     as_place_name(5, "layers.5");
     as_place_enter(5);
     add(0x1000, 512);
-    as_place_leave();
+    as_place_leave(5);
     freed(0x1000);
     add(0x1000, 256);
     as_ledger_peak(ledger, &peak);
@@ -145,13 +258,19 @@ Test(places, the_peak_is_counted_whether_freed_or_alive)
     save(0x5000, 1);
     freed(0x5000); // not in it
 
-    cr_assert(as_ledger_tally(ledger, 0, tally));
+    cr_assert(as_ledger_tally(ledger, tally));
     cr_expect_eq(tally->stacks[1].bytes, 512);
     cr_expect_eq(tally->stacks[2].bytes, 5120);
     cr_expect_eq(tally->stacks[2].count, 2);
     cr_expect_eq(tally->stacks[3].bytes, 0);
     cr_expect_eq(tally->blocks[0].bytes, 5632);
-    cr_expect_not(as_ledger_tally(ledger, 1, tally));
+
+    as_ledger_add(ledger, 1, at(0x1000), 512, AS_LEDGER_ALL_LIVE, NULL);
+    as_ledger_save(ledger, 1, at(0x1000), ACTSWAP_ACTIVATION, 2);
+    cr_assert(as_ledger_tally(ledger, tally));
+    cr_expect_eq(tally->stacks[1].bytes, 512, "another device's peak leaves this one's");
+    cr_expect_eq(tally->stacks[2].bytes, 5632);
+    cr_expect_eq(tally->blocks[0].count, 4);
 }
 
 Test(places, waits_are_counted_once_a_save)
@@ -164,7 +283,7 @@ Test(places, waits_are_counted_once_a_save)
         as_ledger_waited(ledger, 0, 5, 1000, 5000);
     as_ledger_waited(ledger, 0, 5, 1000, UINT64_C(3000000000));
 
-    cr_assert(as_ledger_tally(ledger, 0, tally));
+    cr_assert(as_ledger_tally(ledger, tally));
     uint64_t bytes = 0, count = 0;
     for (unsigned n = 0; n < AS_GAPS; n++) {
         bytes += tally->gaps[n].bytes;

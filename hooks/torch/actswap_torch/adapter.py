@@ -15,12 +15,18 @@ from . import _pack, messages
 from .blocks import Blocks
 from .hooks import SavedTensorHooks
 from .names import Names
+from .places import Places, see_through
 from .steps import Steps
 
 
 class _Thread(threading.local):
-    root: Any = None  # the outermost module whose forward runs on this thread
-    leave: Any = None  # removes the hook that ends it
+    root: Any = None  # the outermost module whose forward autograd follows
+    named: Any = None  # and of all: what is made in none of its parts bears its name
+    number = 0  # of that one
+
+    def __init__(self) -> None:
+        self.watched: List[Any] = []  # these two, the inner one last: [module, handle,
+        # how often it called itself]
 
 
 def guarded(method: Callable) -> Callable:
@@ -48,7 +54,8 @@ class Adapter:
         self._forward_open = False
         self._digest = os.environ.get("ACTSWAP_DIGEST", "") not in ("", "0", "off")
         self._hooks = SavedTensorHooks(torch, _pack)
-        self._blocks = Blocks(torch, _pack, self._hooks.on_top)
+        blocks = Blocks(torch, _pack, self._hooks.on_top)
+        self._places = Places(torch, _pack, blocks.run)
         self._names = Names(torch, _pack)
         self._steps = Steps(self._names.optimizers)
 
@@ -78,8 +85,8 @@ class Adapter:
         ):
             self._undo.append(handle.remove)
         self._patch(modules, "_has_any_global_hook", self._count_others)
-        self._patch(torch._jit_internal, "get_closure", self._blocks.see_through)
-        self._undo.append(self._blocks.undo)
+        self._patch(torch._jit_internal, "get_closure", see_through)
+        self._undo.append(self._places.undo)
         self._undo.append(self._names.undo)
         self._hooks.push()
         atexit.register(_pack.detach)
@@ -145,21 +152,39 @@ class Adapter:
     # --- Forward
 
     def _before_forward(self, module: Any, args: Any) -> None:
-        if self.torch.compiler.is_compiling() or self._thread.root is not None:
+        thread = self._thread
+        if self.torch.compiler.is_compiling():
             return
-        self._enter_root(module, args)
+        if thread.root is None and (thread.named is None or self.torch.is_grad_enabled()):
+            self._enter_root(module, args)
+        elif module is thread.watched[-1][0]:
+            thread.watched[-1][2] += 1
 
     @guarded
     def _enter_root(self, module: Any, args: Any) -> None:
         torch = self.torch
         if (
-            not torch.is_grad_enabled()
-            or not torch.cuda.is_initialized()
+            not torch.cuda.is_initialized()
             or torch._C._current_graph_task_id() != -1
             or isinstance(module, torch.jit.ScriptModule)
             or torch._C._get_tracing_state() is not None  # records sizes that we read
+            or self._is_fake()
         ):
             return
+        if torch.is_grad_enabled():
+            self._begin_forward(module, args)
+            self._thread.root = module
+        if self._thread.named is None:
+            self._begin_name(module)
+        handle = module.register_forward_hook(self._leave, always_call=True)
+        self._thread.watched.append([module, handle, 0])
+
+    def _is_fake(self) -> bool:
+        """Tensors without memory are at work, as inside of a compiler."""
+        C = self.torch._C
+        return C._get_dispatch_mode(C._TorchDispatchModeKey.FAKE) is not None
+
+    def _begin_forward(self, module: Any, args: Any) -> None:
         self._hooks.push()
         if not self._forward_open and self._steps.before_forward():
             _pack.note("steps found without an optimizer")
@@ -169,16 +194,27 @@ class Adapter:
         if not self._forward_open:
             self._forward_open = True
             _pack.mark(_pack.FORWARD)
-        thread = self._thread
-        thread.root = module
-        thread.leave = module.register_forward_hook(self._leave_root, always_call=True)
 
-    def _leave_root(self, module: Any, args: Any, output: Any) -> None:
+    def _begin_name(self, module: Any) -> None:
+        if self._places.number(module) is None:
+            self._places.adopt(module)
         thread = self._thread
+        thread.named, thread.number = module, self._places.number(module) or 0
+        _pack.enter(thread.number)
+
+    def _leave(self, module: Any, args: Any, output: Any) -> None:
+        thread = self._thread
+        if not thread.watched or thread.watched[-1][0] is not module:
+            return
+        if thread.watched[-1][2]:
+            thread.watched[-1][2] -= 1
+            return
+        thread.watched.pop()[1].remove()
         if module is thread.root:
             thread.root = None
-            thread.leave.remove()
-            thread.leave = None
+        if module is thread.named:
+            thread.named = None
+            _pack.leave(thread.number)
 
     def _adopt(self, root: Any) -> None:
         key, roots = id(root), self._roots
@@ -186,7 +222,7 @@ class Adapter:
         if known is not None and known() is root:
             return
         roots[key] = weakref.ref(root, lambda _: roots.pop(key, None))
-        self._blocks.adopt(root)
+        self._places.adopt(root)
         self._names.adopt(root)
 
     # --- Backward

@@ -76,6 +76,7 @@ class Names:
         self._usual = 0.0  # and what any step ends with, of late
         self._steps = 0
         self._phases: Dict[int, int] = {}  # of the first step, by moment
+        self._lazy: List[Any] = []  # parameters that a first forward makes
 
     def undo(self) -> None:
         for handle in self._hooks:
@@ -95,10 +96,17 @@ class Names:
         entry = known.get(key)
         if entry is not None and entry() is parameter:
             return
+        if self._is_lazy(parameter):
+            self._lazy.append(weakref.ref(parameter))
+            return
         known[key] = weakref.ref(parameter, lambda _: known.pop(key, None))
         self._kinds.add((parameter.shape, parameter.dtype))
         if parameter.requires_grad and parameter.is_leaf:
             self._watch_gradient(parameter)
+
+    def _is_lazy(self, parameter: Any) -> bool:
+        """True if it has neither shape nor memory before its module's first call."""
+        return isinstance(parameter, self._torch.nn.parameter.UninitializedTensorMixin)
 
     def _watch_gradient(self, parameter: Any) -> None:
         """Before the script's own hooks, which may use the gradient and free it."""
@@ -150,6 +158,8 @@ class Names:
             kept = moments_of(optimizer)
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
+                    if self._is_lazy(parameter):
+                        continue
                     if parameter.is_cuda and parameter.requires_grad:
                         bytes = (parameter.nbytes + 511) // 512 * 512
                         gradients += bytes
@@ -196,11 +206,21 @@ class Names:
         """In the first step libraries make themselves at home in device memory: what no
         tensor holds is theirs, and not what this phase made for the script. A step may
         have thousands of phases: the first, second, fourth, eighth is looked at."""
+        if self._lazy:
+            self._see_lazy()
         if self._steps or not self._pack.unnamed(moment):
             return
         count = self._phases[moment] = self._phases.get(moment, 0) + 1
         if count & (count - 1) == 0:
             self._survey(named=False)
+
+    def _see_lazy(self) -> None:
+        lazy, self._lazy = self._lazy, []
+        for reference in lazy:
+            parameter = reference()
+            if parameter is not None:
+                self._add_parameter(parameter)
+        self.see_models()
 
     def end_step(self) -> None:
         pack = self._pack

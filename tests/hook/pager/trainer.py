@@ -4,9 +4,11 @@
 trainer.py TRAINER LIBACTSWAP LIBRARY...     the libraries are the simulated device's
 """
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 
 TRAINER, ACTSWAP, *DEVICE = sys.argv[1:]
 BLOCKS, ROWS, COLUMNS = 4, 4096, 64
@@ -40,6 +42,20 @@ def train(
     words = lines[-1].split() if watched else []
     figures = {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
     return lines[: STEPS + 1], figures
+
+
+def check_parts() -> None:
+    """Each block made its output and what it hides; the last output is over when the loss
+    has made a gradient."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.json")
+        train("early", "off", ACTSWAP_REPORT=path)
+        with open(path) as file:
+            report = json.load(file)
+    rows = {row["module"]: row["peak_bytes"] for row in report["modules"]}
+    expected = {f"blocks.{n}": 2 * ACTIVATION for n in range(BLOCKS)}
+    expected |= {f"blocks.{BLOCKS - 1}": ACTIVATION, "loss": ACTIVATION}
+    assert rows == expected, rows
 
 
 def main() -> None:
@@ -83,6 +99,7 @@ def main() -> None:
     assert lines == plain
     # Two buffers of pinned memory: two activations a step find room.
     assert figures["out"] == STEPS * 2 * ACTIVATION, figures
+    check_parts()
     print("trainer: bit-equal")
 
 

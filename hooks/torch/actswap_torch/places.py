@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says whose forward runs, so that the report can name what memory was made in."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from . import parts
+
+ROOTS = 64  # models of one class that are told apart
+
+
+class _Entry:
+    def __init__(
+        self, module: Any, number: int, is_block: bool, forget: Callable
+    ) -> None:
+        self.module = weakref.ref(module, forget)
+        self.number = number
+        self.is_block = is_block
+
+
+class Places:
+    """Tells the library of each block's and each part's entry and exit.
+
+    The forward of their class is exchanged, not the instance's: a deep copy or a pickle
+    then holds nothing of ours. Instances that were not found by adopt(), such as such a
+    copy, run the original at the price of one lookup.
+
+    A name is the path from the root, as in its state_dict; the root's own is its class.
+    Once there are several models with parts, each path begins with its root's.
+    """
+
+    def __init__(self, torch: Any, pack: Any, run_block: Callable) -> None:
+        self._torch = torch
+        self._pack = pack
+        self._run_block = run_block
+        self._entries: Dict[int, _Entry] = {}
+        self._classes: Dict[type, Callable] = {}
+        self._roots: Dict[str, Any] = {}  # labels to weak references
+        self._numbers: Dict[Tuple[str, str], int] = {}  # labels and paths
+        self._names: Dict[int, Tuple[str, str]] = {}
+        self._several = False
+        self._count = itertools.count(1)
+
+    def adopt(self, root: Any) -> None:
+        torch = self._torch
+        label, prefix = self._place(root)
+        paths = {
+            id(module): ".".join(filter(None, (prefix, path)))
+            for path, module in root.named_modules()
+        }
+        blocks = []
+        for block in parts.find_blocks(torch, root):
+            if parts.is_left_alone(torch, block):
+                self._pack.note(
+                    "blocks compiled, scripted or with a forward of their own"
+                )
+            else:
+                blocks.append(block)
+        found = [part for block in blocks for part in parts.below(torch, block)]
+        found += parts.choose(torch, root, blocks)
+        for n, module in enumerate((*blocks, *found)):
+            path = paths.get(id(module), type(module).__name__)
+            self._add(module, label, path, is_block=n < len(blocks))
+        self._rename(root, label, paths)
+
+    def number(self, module: Any) -> Optional[int]:
+        entry = self._entry(module)
+        return None if entry is None else entry.number
+
+    def undo(self) -> None:
+        for undo in self._classes.values():
+            undo()
+        self._classes.clear()
+        self._entries.clear()
+
+    # --- Names
+
+    def _place(self, root: Any) -> Tuple[str, str]:
+        """Of a part of a known model that is called alone, where it is there."""
+        entry = self._entry(root)
+        if entry is not None and self._names[entry.number][1]:
+            return self._names[entry.number]
+        return self._label(root), ""
+
+    def _label(self, root: Any) -> str:
+        kind = type(root).__name__
+        for n in range(1, ROOTS + 1):
+            label = f"{kind} {n}" if n > 1 else kind
+            known = self._roots.get(label, lambda: None)()
+            if known is None or known is root:
+                self._roots[label] = weakref.ref(root)
+                break
+        return label
+
+    def _add(self, module: Any, label: str, path: str, is_block: bool) -> None:
+        key, entries, name = id(module), self._entries, (label, path)
+        entry = self._entry(module)
+        if entry is None:
+            number = self._numbers.setdefault(name, next(self._count))
+            self._names[number] = name
+            self._say(number)
+            entry = _Entry(module, number, is_block, lambda _: entries.pop(key, None))
+            entries[key] = entry
+        entry.is_block |= is_block
+        if path:
+            self._wrap(type(module))
+            # What a lazy module turns into by its first call.
+            self._wrap(getattr(type(module), "cls_to_become", None))
+
+    def _rename(self, root: Any, label: str, paths: Dict[int, str]) -> None:
+        """What was called alone before is known by its place in the larger model."""
+        for module in root.modules():
+            entry = self._entry(module)
+            name = (label, paths.get(id(module), ""))
+            if entry is not None and name[1] and self._names[entry.number] != name:
+                # Its number is not for the next one that is called as it was.
+                self._numbers.pop(self._names[entry.number], None)
+                self._numbers[name] = entry.number
+                self._names[entry.number] = name
+                self._say(entry.number)
+        labels = {label for label, path in self._names.values() if path}
+        if len(labels) > 1 and not self._several:
+            self._several = True
+            for number in self._names:
+                self._say(number)
+
+    def _say(self, number: int) -> None:
+        label, path = self._names[number]
+        whole = f"{label}.{path}" if path and self._several else path or label
+        self._pack.block_name(number, whole)
+
+    # --- Classes
+
+    def _entry(self, module: Any) -> Optional[_Entry]:
+        entry = self._entries.get(id(module))
+        return entry if entry is not None and entry.module() is module else None
+
+    def _wrap(self, kind: Any) -> None:
+        if kind is None or kind in self._classes:
+            return
+        own = "forward" in kind.__dict__
+        original = kind.forward
+        is_compiling = self._torch.compiler.is_compiling
+        find, run_block = self._entries.get, self._run_block
+        enter, leave = self._pack.enter, self._pack.leave
+
+        @functools.wraps(original)
+        def forward(module: Any, *args: Any, **kwargs: Any) -> Any:
+            entry = None if is_compiling() else find(id(module))
+            if entry is None or entry.module() is not module:
+                return original(module, *args, **kwargs)
+            if entry.is_block:
+                return run_block(entry.number, original, module, args, kwargs)
+            enter(entry.number)
+            try:
+                return original(module, *args, **kwargs)
+            finally:
+                leave(entry.number)
+
+        def undo() -> None:
+            if kind.__dict__.get("forward") is not forward:
+                return
+            if own:
+                kind.forward = original
+            else:
+                del kind.forward
+
+        forward._actswap_original = original  # type: ignore[attr-defined]
+        kind.forward = forward
+        self._classes[kind] = undo
+
+
+def see_through(get_closure: Callable) -> Callable:
+    """torch.jit looks up the names of a forward's source in its function's module."""
+
+    def get(function: Any) -> Any:
+        while hasattr(function, "_actswap_original"):
+            function = function._actswap_original
+        return get_closure(function)
+
+    return get
