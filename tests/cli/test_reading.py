@@ -463,7 +463,7 @@ def test_modules_alike_are_one_row_and_hold_what_is_inside(actswap: Command) -> 
         "  60.0 MiB          model",
         "  55.0 MiB      2x    model.layers.*",
         "  50.0 MiB      2x      model.layers.*.mlp",
-        "   4.0 MiB              model.layers.*.attn",
+        "   4.0 MiB              model.layers.1.attn",
         "   5.0 MiB            model.norm",
         "   7.0 MiB          Llama",
         "   2.0 MiB          (outside)",

@@ -8,8 +8,13 @@
 
 #include "cli/field.h"
 
+struct node {
+    struct as_module module;
+    char *first; // the whole name of one of them
+};
+
 struct tree {
-    struct as_module *nodes; // in no order
+    struct node *nodes; // in no order
     size_t count, capacity;
 };
 
@@ -35,19 +40,19 @@ static char *kind_of(const char *name, size_t bytes)
     return kind;
 }
 
-// Takes `kind`; NULL: no memory.
-static struct as_module *node_of(struct tree *tree, char *kind)
+// Of the module that the first `bytes` of `name` are; takes `kind`. NULL: no memory.
+static struct as_module *node_of(struct tree *tree, char *kind, const char *name,
+                                 size_t bytes)
 {
     for (size_t n = 0; kind && n < tree->count; n++) {
-        if (strcmp(tree->nodes[n].name, kind) == 0) {
+        if (strcmp(tree->nodes[n].module.name, kind) == 0) {
             free(kind);
-            return &tree->nodes[n];
+            return &tree->nodes[n].module;
         }
     }
     if (kind && tree->count == tree->capacity) {
         const size_t capacity = tree->capacity ? 2 * tree->capacity : 64;
-        struct as_module *const nodes =
-            reallocarray(tree->nodes, capacity, sizeof(*nodes));
+        struct node *const nodes = reallocarray(tree->nodes, capacity, sizeof(*nodes));
 
         if (nodes) {
             tree->nodes = nodes;
@@ -58,8 +63,8 @@ static struct as_module *node_of(struct tree *tree, char *kind)
         free(kind);
         return NULL;
     }
-    tree->nodes[tree->count] = (struct as_module){.name = kind};
-    return &tree->nodes[tree->count++];
+    tree->nodes[tree->count] = (struct node){{.name = kind}, strndup(name, bytes)};
+    return &tree->nodes[tree->count++].module;
 }
 
 static bool begins(const char *name, const char *with, size_t bytes)
@@ -88,7 +93,7 @@ static int add_row(struct tree *tree, json_t *rows, size_t n)
     if (!name || bytes == AS_NOT_KNOWN)
         return 0;
     for (size_t end = strlen(name); end;) {
-        struct as_module *const node = node_of(tree, kind_of(name, end));
+        struct as_module *const node = node_of(tree, kind_of(name, end), name, end);
 
         if (!node)
             return -ENOMEM;
@@ -115,16 +120,15 @@ static bool is_child(const struct as_module *node, const struct as_module *of)
            !strchr(node->name + (of ? strlen(of->name) + 1 : 0), '.');
 }
 
-static struct as_module *largest_child(const struct tree *tree,
-                                       const struct as_module *of)
+static struct node *largest_child(const struct tree *tree, const struct as_module *of)
 {
-    struct as_module *best = NULL;
+    struct node *best = NULL;
 
     for (size_t n = 0; n < tree->count; n++) {
-        struct as_module *const node = &tree->nodes[n];
+        struct node *const node = &tree->nodes[n];
 
-        if (!node->depth && is_child(node, of) &&
-            (!best || node->all_bytes > best->all_bytes))
+        if (!node->module.depth && is_child(&node->module, of) &&
+            (!best || node->module.all_bytes > best->module.all_bytes))
             best = node;
     }
     return best;
@@ -135,20 +139,27 @@ static struct as_module *largest_child(const struct tree *tree,
 static void list_children(struct as_modules *modules, struct tree *tree,
                           const struct as_module *of, size_t depth)
 {
-    struct as_module *node;
+    struct node *next;
 
-    while ((node = largest_child(tree, of))) {
+    while ((next = largest_child(tree, of))) {
+        struct as_module *const node = &next->module;
         bool is_shell = !node->own_bytes;
         size_t children = 0;
 
         node->depth = depth + 1;
         for (size_t n = 0; n < tree->count; n++)
-            children += is_child(&tree->nodes[n], node);
+            children += is_child(&tree->nodes[n].module, node);
         is_shell = is_shell && children == 1;
         if (!is_shell) {
             modules->list[modules->count] = *node;
-            modules->list[modules->count].name = strdup(node->name);
-            modules->list[modules->count++].depth = depth;
+            modules->list[modules->count].depth = depth;
+            if (node->count == 1 && next->first) {
+                modules->list[modules->count].name = next->first;
+                next->first = NULL;
+            } else {
+                modules->list[modules->count].name = strdup(node->name);
+            }
+            modules->count++;
         }
         list_children(modules, tree, node, depth + !is_shell);
     }
@@ -167,8 +178,10 @@ int as_modules_init(struct as_modules *modules, json_t *report)
         modules->list = calloc(tree.count, sizeof(*modules->list));
     if (!err && modules->list)
         list_children(modules, &tree, NULL, 0);
-    for (size_t n = 0; n < tree.count; n++)
-        free(tree.nodes[n].name);
+    for (size_t n = 0; n < tree.count; n++) {
+        free(tree.nodes[n].module.name);
+        free(tree.nodes[n].first);
+    }
     free(tree.nodes);
     return err;
 }

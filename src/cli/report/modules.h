@@ -4,7 +4,7 @@
 
 // The modules of a report as people read them. A row of the report holds what one module
 // made itself; here modules whose names differ in numbers alone (`layers.0`, `layers.1`)
-// are one, `layers.*`, and each also has the sum with all that is inside of it.
+// are one, `layers.*` (of one alone the name is told), and each also has the sum with all that is inside of it.
 //
 // Thread-safety: none.
 
