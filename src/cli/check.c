@@ -193,6 +193,7 @@ static int check_word(const char *option, const char *value, const char *const w
 int as_check_simulation(const struct as_options *options)
 {
     static const char *const computes[] = {"auto", "values", "shapes", NULL};
+    static const char *const checks[] = {"off", "races", "first-race", NULL};
     static const char *const orders[] = {"early", "late", "seed:1", NULL};
     uint64_t seed;
 
@@ -201,6 +202,8 @@ int as_check_simulation(const struct as_options *options)
         err = check_word("--compute", options->compute, computes);
     if (!err && !(options->order && as_settings_seed(options->order, &seed)))
         err = check_word("--order", options->order, orders);
+    if (!err)
+        err = check_word("--check", options->check, checks);
     return err;
 }
 

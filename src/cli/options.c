@@ -14,6 +14,7 @@ enum {
     KEY_GPU = 256,
     KEY_COMPUTE,
     KEY_ORDER,
+    KEY_CHECK,
     KEY_ASCII,
     KEY_TEXT,
     KEY_JSON,
@@ -67,6 +68,13 @@ struct verb {
             "it allows, which N stands for",                                             \
             0                                                                            \
     }
+#define OPTION_CHECK                                                                     \
+    {                                                                                    \
+        "check", KEY_CHECK, "WHAT", 0,                                                   \
+            "races: say where two streams, or a stream and the host, use the same "      \
+            "memory and nothing orders them; first-race: and stop there (default off)",  \
+            0                                                                            \
+    }
 #define OPTION_FOLDER                                                                    \
     {                                                                                    \
         "output", 'o', "DIR", 0,                                                         \
@@ -95,13 +103,15 @@ static const struct verb verbs[] = {
             "Runs a training program on a simulated GPU. Neither a GPU nor a driver is "
             "needed.\v"
             "The exit code is the program's own. 1: it never used CUDA; 2: bad option or "
-            "setting; 125: actswap could not start it; 126, 127: not executable, not "
+            "setting; 3: --check races found some; 125: actswap could not start it; 126, "
+            "127: not executable, not "
             "found.",
         .options = {OPTION_GPU,
                     OPTION_POLICY,
                     OPTION_BUDGET,
                     OPTION_COMPUTE,
                     OPTION_ORDER,
+                    OPTION_CHECK,
                     OPTION_FOLDER,
                     OPTION_FORCE,
                     OPTION_HELP,
@@ -169,31 +179,47 @@ static const struct verb verbs[] = {
     },
 };
 
+// Where an option's text goes; NULL: it is no text.
+static const char **text_of(struct as_options *options, int key)
+{
+    switch (key) {
+    case KEY_GPU:
+        return &options->gpu;
+    case 'p':
+        return &options->policy;
+    case 'b':
+        return &options->budget;
+    case KEY_COMPUTE:
+        return &options->compute;
+    case KEY_ORDER:
+        return &options->order;
+    case KEY_CHECK:
+        return &options->check;
+    case 'o':
+        return &options->folder;
+    case KEY_HTML:
+        return &options->html;
+    case KEY_RANK:
+        return &options->rank;
+    case KEY_TOP:
+        return &options->top;
+    default:
+        return NULL;
+    }
+}
+
 // NOLINTNEXTLINE(readability-non-const-parameter): argp gives the type
 static error_t take(int key, char *arg, struct argp_state *state)
 {
     struct as_options *const options = state->input;
     const int understood = options->understood;
+    const char **const text = text_of(options, key);
     options->understood = state->next;
+    if (text) {
+        *text = arg;
+        return 0;
+    }
     switch (key) {
-    case KEY_GPU:
-        options->gpu = arg;
-        return 0;
-    case 'p':
-        options->policy = arg;
-        return 0;
-    case 'b':
-        options->budget = arg;
-        return 0;
-    case KEY_COMPUTE:
-        options->compute = arg;
-        return 0;
-    case KEY_ORDER:
-        options->order = arg;
-        return 0;
-    case 'o':
-        options->folder = arg;
-        return 0;
     case 'f':
         options->force = true;
         return 0;
@@ -208,15 +234,6 @@ static error_t take(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_JSON:
         options->json = true;
-        return 0;
-    case KEY_HTML:
-        options->html = arg;
-        return 0;
-    case KEY_RANK:
-        options->rank = arg;
-        return 0;
-    case KEY_TOP:
-        options->top = arg;
         return 0;
     case KEY_OPEN:
         options->open = true;

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/check.h"
+#include "cli/document.h"
 #include "cli/ending.h"
 #include "cli/error.h"
+#include "cli/field.h"
 #include "cli/files.h"
 #include "cli/folder.h"
 #include "cli/launch.h"
 #include "cli/simulate.h"
 #include "cli/verbs.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Everything that can be wrong is found before the program starts.
 static int prepare(const struct as_options *options, char **path)
@@ -34,9 +38,31 @@ static bool chooses_folder(const struct as_options *options)
     return options->folder || !getenv("ACTSWAP_REPORT");
 }
 
-static int end(const struct as_folder *folder, const char *path, char *const program[],
-               int status)
+// In the reports of all ranks.
+static uint64_t count_races(const char *folder)
 {
+    DIR *const dir = opendir(folder);
+    uint64_t all = 0;
+    for (const struct dirent *at; dir && (at = readdir(dir));) {
+        const char *const suffix = strrchr(at->d_name, '.');
+        char path[PATH_MAX];
+        if (!suffix || strcmp(suffix, ".json") != 0 ||
+            as_folder_join(path, folder, at->d_name, ""))
+            continue;
+        json_t *const report = as_document_read(path);
+        const uint64_t races = as_field_number(report, "device.races");
+        all += report && races != AS_NOT_KNOWN ? races : 0;
+        json_decref(report);
+    }
+    if (dir)
+        (void)closedir(dir);
+    return all;
+}
+
+static int end(const struct as_options *options, const struct as_folder *folder,
+               const char *path, int status)
+{
+    char *const *const program = options->program;
     char first[NAME_MAX + 1];
     if (!as_folder_count_reports(folder->path, first)) {
         as_folder_discard(folder);
@@ -52,6 +78,8 @@ static int end(const struct as_folder *folder, const char *path, char *const pro
     (void)fputs("actswap: more: actswap report", stderr);
     as_launch_print_word(folder->shown, stderr);
     (void)fputs(" --html report.html\n", stderr);
+    if (!status && options->check && count_races(folder->path))
+        return AS_EXIT_RACES;
     return as_launch_end_as(status);
 }
 
@@ -80,7 +108,7 @@ int as_verb_rehearse(int argc, char **argv)
         as_folder_discard(&folder);
     // Where the user sends the reports elsewhere, none here means nothing.
     if (!err && has_folder)
-        err = end(&folder, path, options.program, status);
+        err = end(&options, &folder, path, status);
     else if (!err)
         err = as_launch_end_as(status);
     free(path);

@@ -48,6 +48,8 @@ int as_simulate(const struct as_options *options, const char *otherwise)
     if (!err)
         err = as_launch_set("ACTSWAP_SIM_ORDER", or (options->order, AS_SIMULATE_ORDER));
     if (!err)
+        err = as_launch_set("ACTSWAP_SIM_CHECK", or (options->check, "off"));
+    if (!err)
         err = set_triton(compute);
     return err;
 }

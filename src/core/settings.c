@@ -345,6 +345,15 @@ static int read_sim_compute(struct as_settings *settings, const char *value,
     return read_choice(value, "a way to compute", names, complaint) < 0 ? -EINVAL : 0;
 }
 
+static int read_sim_check(struct as_settings *settings, const char *value,
+                          const struct complaint *complaint)
+{
+    static const char *const names[] = {"off", "races", "first-race", NULL};
+
+    settings->sim_check = value;
+    return read_choice(value, "a check", names, complaint) < 0 ? -EINVAL : 0;
+}
+
 static const struct setting table[] = {
     // First, since it says what becomes of the others' mistakes.
     {"ACTSWAP_STRICT", "1|0", "1",
@@ -391,6 +400,11 @@ static const struct setting table[] = {
      "What it computes: integers and small tensors, nothing, or everything; actswap "
      "rehearse sets it.",
      read_sim_compute},
+    {"ACTSWAP_SIM_CHECK", "off|races|first-race", "off",
+     "Whether the simulated device looks for accesses that nothing orders, and goes on "
+     "or "
+     "ends with status 70 at the first; actswap rehearse sets it.",
+     read_sim_check},
     {"ACTSWAP_SIM_FAULT", "FUNCTION:CALL=ERROR,...", "none",
      "Calls that the simulated device refuses, for tests: cudaMalloc:7=2 makes the "
      "seventh cudaMalloc answer 2.",

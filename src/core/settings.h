@@ -35,6 +35,7 @@ struct as_settings {
     const char *sim_gpu; // as given; rehearse only
     const char *sim_order;
     const char *sim_compute;
+    const char *sim_check;
     const char *sim_fault;
     unsigned sim_gpus;
 };

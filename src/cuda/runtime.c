@@ -287,3 +287,13 @@ struct as_missed as_cuda_missed(void)
         get(&missed);
     return missed;
 }
+
+struct as_races as_cuda_races(void)
+{
+    struct as_races races = {0};
+    void (*get)(struct as_races *) =
+        (void (*)(struct as_races *))as_cuda_find("sim_races_get", NULL);
+    if (get)
+        get(&races);
+    return races;
+}

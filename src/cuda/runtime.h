@@ -61,4 +61,13 @@ struct as_missed {
 
 struct as_missed as_cuda_missed(void);
 
+// What a simulated device's checker found: pairs of places whose accesses race, and how
+// often they did.
+struct as_races {
+    bool checked;
+    unsigned long pairs, accesses;
+};
+
+struct as_races as_cuda_races(void);
+
 #endif

@@ -108,6 +108,8 @@ static void write_device(struct as_json *json, const struct as_facts *facts)
         as_json_number(json, "refused", facts->missed.refused);
         as_json_number(json, "values_forgotten", facts->missed.forgotten);
     }
+    if (facts->races.checked)
+        as_json_number(json, "races", facts->races.pairs);
     as_json_close(json, '}');
 }
 

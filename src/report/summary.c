@@ -290,6 +290,15 @@ static void add_notes(struct page *page, struct as_notes *notes, const char *lab
     }
 }
 
+static void add_races(struct page *page, const struct as_races *races)
+{
+    if (races->pairs)
+        add(page, "  races            %lu found: the lines `simcuda: race` say where\n",
+            races->pairs);
+    else if (races->checked)
+        add(page, "  races            none found\n");
+}
+
 void as_report_summary(const struct as_facts *facts, char *text, size_t text_bytes)
 {
     struct page page = {text, text_bytes, 0};
@@ -309,6 +318,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     add_losses(&page, facts);
     add_fits(&page, facts);
     add_missed(&page, &facts->missed);
+    add_races(&page, &facts->races);
     add_notes(&page, facts->notes, "left alone");
     add_notes(&page, facts->warnings, "warnings");
     if (facts->path)

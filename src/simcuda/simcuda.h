@@ -135,6 +135,28 @@ void sim_missed_read(enum sim_values values);
 void sim_missed_refuse(void);
 void sim_missed_get(struct sim_missed *missed);
 
+// --- The checker (ACTSWAP_SIM_CHECK); each does nothing while it is off
+
+// The host reads or writes memory that copies may be using: pinned memory. `name` is who
+// does so, for messages, and lives as long as the process.
+void sim_check_host(const void *address, size_t bytes, bool write, const char *name);
+
+// A block of device memory was given out, or given back, by an allocator above the
+// runtime's. Calls no Python.
+void sim_check_block(const void *address, size_t bytes, bool allocated);
+
+// Who knows at which line of the program the calling thread is: a text that lives as long
+// as the process, or NULL.
+void sim_check_lines(const char *(*line)(void));
+
+struct sim_races {
+    bool checked;
+    unsigned long pairs; // of places, each reported once
+    unsigned long accesses; // that raced
+};
+
+void sim_races_get(struct sim_races *races);
+
 // Waits for the stream as cudaStreamSynchronize does; a cudaError_t.
 int sim_drain(void *stream);
 

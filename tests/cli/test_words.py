@@ -56,6 +56,10 @@ WRONG = {
         ["rehearse", "--order", "lat", "true"],
         "--order lat is not known. Did you mean late? (early, late, seed:1)",
     ),
+    "check": (
+        ["rehearse", "--check", "race", "true"],
+        "--check race is not known. Did you mean races? (off, races, first-race)",
+    ),
     "two_gpus": (
         ["rehearse", "--gpu", "l40s,h100-80gb", "true"],
         "--gpu l40s,h100-80gb: one GPU at a time; run once for each",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "simcuda/check/check.h"
 #include "simcuda/order/schedule.h"
 #include "simcuda/runtime/device.h"
 #include "simcuda/simcuda.h"
@@ -68,6 +69,8 @@ struct sim_entry *sim_entry_create(const struct sim_task *task)
         return NULL;
     entry->references = 1;
     entry->task = *task;
+    if (sim_check())
+        entry->stamp = sim_stamp_create();
     return entry;
 }
 
@@ -92,6 +95,7 @@ void sim_entry_release(struct sim_entry *entry)
     if (!entry || --entry->references)
         return;
     drop_edges(entry);
+    sim_stamp_destroy(entry->stamp);
     free(entry);
 }
 
@@ -110,6 +114,8 @@ bool sim_entry_after(struct sim_entry *entry, struct sim_entry *before)
 {
     if (!before)
         return true;
+    if (entry->stamp)
+        sim_clock_join(&entry->stamp->past, &before->stamp->past);
     if (before->done) {
         start_after(entry, before);
         return true;
@@ -424,6 +430,8 @@ void sim_entry_await(struct sim_entry *entry)
     sim_entry_hold(entry);
     sim_entry_want(entry);
     wait_until_done(entry, false);
+    if (entry->stamp)
+        sim_clock_tell_host(&entry->stamp->past);
     sim_entry_release(entry);
 }
 
@@ -453,6 +461,7 @@ void sim_entry_enqueue(struct sim_entry *entry)
     queue.newest = entry;
     queue.pending++;
     sim_entry_hold(entry);
+    sim_check_entry(entry);
     if (!entry->missing)
         make_runnable(entry);
 }

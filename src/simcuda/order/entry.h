@@ -28,6 +28,10 @@ struct sim_entry {
     struct sim_entry *next; // of the ready, the idle or the wanted list
     struct sim_entry *older, *newer; // of those that are not done
     unsigned lane; // the stream's number
+    const void *stream; // its handle as the program has it, for messages
+    int device;
+    bool replayed; // a graph's node
+    struct sim_stamp *stamp; // the checker's; NULL: it is off
     bool open; // the schedule's
     struct sim_entry *open_before, *open_after;
     struct sim_task task;

@@ -28,7 +28,8 @@
 
 struct sim_access;
 
-// Memory in which nobody's work leaves values (SIM_AUTO): the accesses that write.
+// What work reads and writes. Where nobody's work leaves values (SIM_AUTO), that is the
+// accesses that write.
 struct sim_lost {
     const struct sim_access *accesses;
     size_t count;
@@ -40,6 +41,7 @@ struct sim_task {
     void (*run)(void *arg); // NULL: nothing to do but to keep the order
     void (*destroy)(void *arg); // after run; may be NULL. Called if submission fails, too
     void *arg;
+    const char *line; // of the program, for the checker (sim_check_line); or NULL
     uint64_t cost_ns;
     // May wait for other threads of the program, so no submission waits while it runs.
     bool calls_user;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simcuda/check/check.h"
 #include "simcuda/order/capture.h"
 #include "simcuda/order/handles.h"
 #include "simcuda/runtime/values.h"
@@ -311,6 +312,9 @@ static struct sim_entry *create_step(const struct plan *plan, size_t place,
 
     if (!entry)
         sim_fail("no memory to launch a graph of %zu nodes", plan->count);
+    entry->stream = begin->stream;
+    entry->device = begin->device;
+    entry->replayed = true;
     entry->lane = begin->lane + ((unsigned)place + 1) * SIM_NODE_LANES;
     if (!step->count)
         order(entry, begin);
@@ -324,6 +328,7 @@ static struct sim_entry *create_step(const struct plan *plan, size_t place,
     }
     if (task.type == cudaGraphNodeTypeEventRecord)
         sim_event_replayed(step->work->event, entry);
+    sim_check_place(entry, begin);
     return entry;
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "simcuda/check/check.h"
 #include "simcuda/order/capture.h"
 #include "simcuda/order/handles.h"
 #include "simcuda/order/schedule.h"
@@ -13,6 +14,12 @@
 static struct sim_stream *streams[SIM_DEVICES_MAX];
 static struct sim_stream legacy[SIM_DEVICES_MAX];
 static struct sim_handles handles;
+
+// What was on streams that are gone, for the checker.
+static struct {
+    struct sim_clock all, blocking;
+} gone[SIM_DEVICES_MAX];
+
 static unsigned lanes = SIM_DEVICES_MAX; // below: the legacy streams
 
 // Each thread's cudaStreamPerThread, a handle a device, made at first use.
@@ -49,6 +56,7 @@ static struct sim_stream *create(int device, unsigned flags, int priority,
     }
     stream->device = device;
     stream->lane = ++lanes;
+    stream->handle = *handle;
     stream->flags = flags;
     stream->blocking = !(flags & cudaStreamNonBlocking);
     stream->priority = priority;
@@ -90,6 +98,15 @@ struct sim_stream *sim_stream_find(cudaStream_t handle)
     return sim_handles_find(&handles, handle);
 }
 
+static void remember_gone(const struct sim_stream *stream)
+{
+    if (!stream->tail || !stream->tail->stamp)
+        return;
+    sim_clock_join(&gone[stream->device].all, &stream->tail->stamp->past);
+    if (stream->blocking)
+        sim_clock_join(&gone[stream->device].blocking, &stream->tail->stamp->past);
+}
+
 // Frees destroyed streams whose work is done.
 static void prune(int device)
 {
@@ -103,6 +120,7 @@ static void prune(int device)
             continue;
         }
         *at = stream->next;
+        remember_gone(stream);
         sim_entry_release(stream->tail);
         free(stream);
     }
@@ -113,6 +131,8 @@ static bool after_others(struct sim_entry *entry, const struct sim_stream *strea
 {
     if (!stream->legacy)
         return !stream->blocking || sim_entry_after(entry, legacy[stream->device].tail);
+    if (entry->stamp)
+        sim_clock_join(&entry->stamp->past, &gone[stream->device].blocking);
     for (struct sim_stream *at = streams[stream->device]; at; at = at->next)
         if (at->blocking && !sim_entry_after(entry, at->tail))
             return false;
@@ -128,11 +148,14 @@ struct sim_entry *sim_stream_prepare(struct sim_stream *stream,
     if (!entry)
         return NULL;
     entry->lane = stream->lane;
+    entry->stream = stream->handle;
+    entry->device = stream->device;
     if (!sim_entry_after(entry, stream->tail) || !after_others(entry, stream) ||
         !sim_entry_after(entry, also_after)) {
         sim_entry_abandon(entry);
         return NULL;
     }
+    sim_check_place(entry, stream->tail);
     sim_entry_release(stream->tail);
     stream->tail = sim_entry_hold(entry);
     return entry;
@@ -197,12 +220,15 @@ static bool covers(const struct sim_stream *stream, const struct sim_stream *oth
 }
 
 struct tails {
-    struct sim_entry **entries;
+    struct sim_entry **entries; // not done
     size_t count;
+    struct sim_clock past; // what is known once they are done: the checker's
 };
 
 static bool add_tail(struct tails *tails, struct sim_entry *tail)
 {
+    if (tail && tail->stamp)
+        sim_clock_join(&tails->past, &tail->stamp->past);
     if (!tail || tail->done)
         return true;
 
@@ -222,6 +248,8 @@ static bool collect(struct tails *tails, int device, const struct sim_stream *st
     bool all = true;
 
     prune(device);
+    if (!stream || stream->legacy)
+        sim_clock_join(&tails->past, stream ? &gone[device].blocking : &gone[device].all);
     if (covers(stream, &legacy[device]))
         all = add_tail(tails, legacy[device].tail);
     for (struct sim_stream *at = streams[device]; at; at = at->next)
@@ -235,6 +263,7 @@ static void release_tails(struct tails *tails)
     for (size_t i = 0; i < tails->count; i++)
         sim_entry_release(tails->entries[i]);
     free(tails->entries);
+    sim_clock_finish(&tails->past);
 }
 
 static void await_tails(const struct tails *tails)
@@ -243,11 +272,12 @@ static void await_tails(const struct tails *tails)
         sim_entry_want(tails->entries[i]);
     for (size_t i = 0; i < tails->count; i++)
         sim_entry_await(tails->entries[i]);
+    sim_clock_tell_host(&tails->past);
 }
 
 static cudaError_t synchronize(int device, const struct sim_stream *stream)
 {
-    struct tails tails = {NULL, 0};
+    struct tails tails = {.count = 0};
     const bool all = collect(&tails, device, stream);
 
     if (all)
@@ -311,7 +341,7 @@ cudaError_t sim_entry_poll(struct sim_entry *entry, unsigned *polls)
 
 static cudaError_t query(struct sim_stream *stream)
 {
-    struct tails tails = {NULL, 0};
+    struct tails tails = {.count = 0};
     cudaError_t error = cudaErrorMemoryAllocation;
 
     if (collect(&tails, stream->device, stream)) {

@@ -17,6 +17,7 @@ enum { SIM_NODE_LANES = 1 << 16 };
 struct sim_stream {
     int device;
     unsigned lane; // its number, of all streams
+    const void *handle; // as the program has it; NULL: the legacy one's
     bool legacy;
     bool blocking; // ordered against the legacy stream
     bool destroyed;

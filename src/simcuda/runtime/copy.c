@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simcuda/check/check.h"
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/cost.h"
 #include "simcuda/runtime/launch.h"
@@ -238,6 +239,39 @@ static bool waits(const struct sides *sides, bool async)
     return to_host || (from_host && sides->from.place != SIM_PAGEABLE);
 }
 
+static const char *name_of(const struct sides *sides)
+{
+    if (on_host(sides->to.place))
+        return on_host(sides->from.place) ? "copy on the host" : "copy to the host";
+    return on_host(sides->from.place) ? "copy to the device" : "copy on the device";
+}
+
+// Pageable memory is taken at the call, or waited for.
+static size_t list_accesses(const struct copy *copy, const struct sides *sides,
+                            bool captured, struct sim_access accesses[2])
+{
+    size_t count = 0;
+
+    // What a replay copies between host addresses has values.
+    if (captured && on_host(sides->to.place) && on_host(sides->from.place))
+        return 0;
+    if (sides->to.place != SIM_PAGEABLE)
+        accesses[count++] = (struct sim_access){
+            .address = copy->to,
+            .bytes = span(copy->to_pitch, copy->width, copy->rows),
+            .write = true,
+            .unread = true,
+            .gaps = copy->rows > 1 && copy->to_pitch > copy->width,
+        };
+    if (sides->from.place != SIM_PAGEABLE)
+        accesses[count++] = (struct sim_access){
+            .address = copy->from,
+            .bytes = span(copy->from_pitch, copy->width, copy->rows),
+            .gaps = copy->rows > 1 && copy->from_pitch > copy->width,
+        };
+    return count;
+}
+
 static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
                               cudaStream_t stream, bool async)
 {
@@ -246,14 +280,8 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
     const bool staged =
         sides->from.place == SIM_PAGEABLE && !on_host(sides->to.place) && !captured;
     const size_t bytes = copy->width * copy->rows;
-    const struct sim_access written = {
-        .address = copy->to,
-        .bytes = span(copy->to_pitch, copy->width, copy->rows),
-        .write = true,
-    };
-    const bool leaves =
-        sides->to.place == SIM_DEVICE ||
-        (sides->to.place == SIM_PINNED && sides->from.place == SIM_DEVICE);
+    struct sim_access accesses[2];
+    const size_t count = list_accesses(copy, sides, captured, accesses);
     const bool move = moves(copy, sides, captured);
     cudaError_t error = cudaSuccess;
 
@@ -267,14 +295,15 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
     }
 
     const struct sim_task task = {
-        .name = "copy",
+        .name = name_of(sides),
+        .line = sim_check_line(),
         .run = move ? run_copy : NULL,
         .destroy = move ? destroy_copy : NULL,
         .arg = copy,
         .type = cudaGraphNodeTypeMemcpy,
         .cost_ns = sim_cost_copy(sides->to.place == SIM_DEVICE,
                                  sides->from.place == SIM_DEVICE, bytes),
-        .lost = {&written, leaves, false},
+        .lost = {accesses, count, false},
     };
 
     // Of an entry without `run` nothing is destroyed.
@@ -409,9 +438,11 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
     if (fills)
         *fill = (struct fill){to, value, bytes};
 
-    const struct sim_access written = {.address = to, .bytes = bytes, .write = true};
+    const struct sim_access written = {
+        .address = to, .bytes = bytes, .write = true, .unread = true};
     const struct sim_task task = {
         .name = "memset",
+        .line = sim_check_line(),
         .run = fills ? run_fill : NULL,
         .destroy = fills ? free : NULL,
         .arg = fill,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/settings.h"
+#include "simcuda/check/check.h"
 #include "simcuda/runtime/faults.h"
 #include "simcuda/runtime/guard.h"
 #include "simcuda/simcuda.h"
@@ -19,6 +20,7 @@ static struct sim_device devices[SIM_DEVICES_MAX];
 static int devices_count;
 static enum sim_order order;
 static uint64_t seed;
+static enum sim_check check;
 static enum sim_compute compute;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_bool forked;
@@ -86,6 +88,15 @@ static void choose_compute(void)
     compute = ways[choose("ACTSWAP_SIM_COMPUTE", names)];
 }
 
+static void choose_check(void)
+{
+    static const char *const names[] = {"off", "races", "first-race", NULL};
+    static const enum sim_check checks[] = {SIM_CHECK_OFF, SIM_CHECK_RACES,
+                                            SIM_CHECK_FIRST};
+
+    check = checks[choose("ACTSWAP_SIM_CHECK", names)];
+}
+
 static void choose_devices(void)
 {
     const char *name = setting("ACTSWAP_SIM_GPU", "h100-80gb");
@@ -111,12 +122,14 @@ static void choose_devices(void)
 static void note_fork(void)
 {
     forked = true;
+    check = SIM_CHECK_OFF;
 }
 
 static void start(void)
 {
     choose_order();
     choose_compute();
+    choose_check();
     choose_devices();
     sim_faults_read(setting("ACTSWAP_SIM_FAULT", NULL));
     if (pthread_atfork(NULL, NULL, note_fork))
@@ -187,6 +200,11 @@ enum sim_order sim_order(void)
 uint64_t sim_seed(void)
 {
     return seed;
+}
+
+enum sim_check sim_check(void)
+{
+    return check;
 }
 
 enum sim_compute sim_compute(void)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/python.h"
+#include "simcuda/check/check.h"
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/code.h"
 #include "simcuda/runtime/compiler.h"
@@ -200,9 +201,10 @@ static cudaError_t launch_named(const char *name, cudaStream_t stream)
         sim_fail("kernel %s was launched under ACTSWAP_SIM_COMPUTE=values and no "
                  "operator body computed it: its results would be wrong",
                  name);
-    return sim_queue_submit(
-        stream,
-        &(struct sim_task){.name = "kernel", .cost_ns = sim_cost_launch(), .lost = lost});
+    return sim_queue_submit(stream, &(struct sim_task){.name = sim_check_text(name),
+                                                       .line = sim_check_line(),
+                                                       .cost_ns = sim_cost_launch(),
+                                                       .lost = lost});
 }
 
 int sim_launch(const char *name, void *stream)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "simcuda/check/check.h"
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/ranges.h"
 #include "simcuda/runtime/values.h"
@@ -174,6 +175,8 @@ static cudaError_t take(struct sim_device *device, void **address, size_t bytes,
         *address = (void *)range->start; // NOLINT(performance-no-int-to-ptr)
     }
     pthread_mutex_unlock(&book->lock);
+    if (range)
+        sim_check_allocated(*address, whole);
     return range ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -189,6 +192,7 @@ cudaError_t sim_memory_give(void *address)
     pthread_mutex_lock(&book->lock);
     struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
     const bool ours = range && range->start == (uintptr_t)address;
+    const size_t bytes = ours ? range->bytes : 0;
 
     if (ours) {
         madvise(address, range->bytes, MADV_DONTNEED);
@@ -198,6 +202,7 @@ cudaError_t sim_memory_give(void *address)
         sim_ranges_give(&book->ranges, range);
     }
     pthread_mutex_unlock(&book->lock);
+    sim_check_block(address, bytes, false);
     return ours ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -326,6 +331,17 @@ cudaError_t cudaFree(void *address)
     return sim_error(sim_memory_give(address));
 }
 
+// Memory is there at once, but who uses it must come after this.
+static cudaError_t note_taken(const void *address, size_t bytes, cudaStream_t stream)
+{
+    const struct sim_access taken = {
+        .address = address, .bytes = bytes, .write = true, .unread = true};
+    const struct sim_task task = {
+        .name = "cudaMallocAsync", .line = sim_check_line(), .lost = {&taken, 1, false}};
+
+    return sim_check() ? sim_queue_submit(stream, &task) : cudaSuccess;
+}
+
 cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
 {
     SIM_ENTER();
@@ -349,6 +365,8 @@ cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
         if (!error)
             error = take(sim_device(device), address, bytes, POOLED);
     }
+    if (!error)
+        error = note_taken(*address, bytes, stream);
     return sim_error(error);
 }
 
@@ -368,12 +386,21 @@ cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
 
     if (location.place != SIM_DEVICE || !location.bytes_after)
         return sim_error(cudaErrorInvalidValue);
-    return sim_error(sim_queue_submit(stream, &(struct sim_task){
-                                                  .name = "cudaFreeAsync",
-                                                  .run = give_queued,
-                                                  .arg = address,
-                                                  .uncapturable = true,
-                                              }));
+
+    const struct sim_access freed = {
+        .address = address, .bytes = location.bytes_after, .write = true, .unread = true};
+    const cudaError_t error = sim_queue_submit(stream, &(struct sim_task){
+                                                           .name = "cudaFreeAsync",
+                                                           .line = sim_check_line(),
+                                                           .run = give_queued,
+                                                           .arg = address,
+                                                           .uncapturable = true,
+                                                           .lost = {&freed, 1, false},
+                                                       });
+
+    if (!error)
+        sim_check_block(address, location.bytes_after, false);
+    return sim_error(error);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
@@ -425,6 +452,7 @@ cudaError_t cudaFreeHost(void *address)
     if (!bytes)
         return sim_error(error ? error : cudaErrorInvalidValue);
     sim_values_set_host(address, bytes, SIM_KNOWN);
+    sim_check_forget(address, bytes);
     munmap(address, bytes);
     return cudaSuccess;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 
+#include "simcuda/check/check.h"
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/cost.h"
 #include "simcuda/runtime/device.h"
@@ -244,6 +245,7 @@ int sim_submit(void *stream, const struct sim_work *work,
 
     return (int)sim_error(sim_queue_submit(stream, &(struct sim_task){
                                                        .name = work->name,
+                                                       .line = sim_check_line(),
                                                        .run = runs ? work->run : NULL,
                                                        .destroy = work->destroy,
                                                        .arg = work->arg,

@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 
+#include "check.hpp"
 #include "foreign.hpp"
 #include "host.hpp"
 #include "table.hpp"
@@ -52,6 +53,7 @@ int simtorch_activate(void)
             count++;
         }
         simtorch::foreign_watch();
+        simtorch::check_start();
         sim_host_pass_readable(simtorch::outer_call_reads);
     } catch (const std::exception &error) {
         error_text = error.what();

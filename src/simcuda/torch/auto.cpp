@@ -9,6 +9,7 @@
 #include <ATen/SparseCsrTensorUtils.h>
 
 #include "assume.hpp"
+#include "check.hpp"
 #include "host.hpp"
 #include "passage.hpp"
 #include "random.hpp"
@@ -156,7 +157,7 @@ bool all_stand_in(const Operator &op, const Stack &arguments)
 
 Plan plan(const Operator &op, const Stack &arguments, const Footprint &touched)
 {
-    if (!op.body || !touched.cheap(op))
+    if (!op.body || sim_compute() == SIM_SHAPES || !touched.cheap(op))
         return Plan::lose;
     if (touched.values() != SIM_UNKNOWN)
         return Plan::compute;
@@ -237,7 +238,9 @@ const void *kept(const Call &call, const Assumed &assumed)
 void finish_without(const Call &call, Footprint *touched)
 {
     const Operator &op = call.op;
-    const auto assumed = op.assumes ? assume(op, call.arguments) : std::nullopt;
+    const auto assumed = op.assumes && sim_compute() == SIM_AUTO
+                             ? assume(op, call.arguments)
+                             : std::nullopt;
     touched->lose(op, device_of(call), assumed ? kept(call, *assumed) : nullptr);
     if (assumed)
         submit_assumed(call, *assumed);
@@ -283,9 +286,10 @@ void run_auto(const Operator &op, HostPass host, c10::DispatchKeySet keys, Stack
 // --- Sizes
 
 // How many elements the mask picks from a tensor of that size.
-static int64_t picked(const at::Tensor &self, const at::Tensor &mask)
+static int64_t picked(const Operator &op, const at::Tensor &self, const at::Tensor &mask)
 {
     Aliases aliases;
+    check_reads(op, {mask}, mask.get_device());
     const int error = sim_drain(current_stream(mask.get_device()));
     TORCH_CHECK(!error, "CUDA error ", error, " before a mask is counted");
     const int64_t set = aliases.tensor(mask, false).sum().item<int64_t>();
@@ -307,7 +311,7 @@ void host_masked_select(const Operator &op, c10::DispatchKeySet keys, Stack *sta
     BelowAutograd below;
     const c10::DeviceIndex device = self.get_device();
     const at::Tensor result =
-        empty_device({printed ? 0 : picked(self, mask)}, self.scalar_type(), device);
+        empty_device({printed ? 0 : picked(op, self, mask)}, self.scalar_type(), device);
     Footprint touched;
     touched.add(result, true, true);
     touched.lose(op, device);
@@ -383,6 +387,7 @@ void host_scalar(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
     const enum sim_values values = sim_in_host_pass() ? SIM_KNOWN : values_of(read);
     if (values == SIM_UNKNOWN) {
         check_decision(op, read);
+        check_reads(op, {read}, read.get_device());
         const int error = sim_drain(current_stream(read.get_device()));
         TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
         const auto type = at::dtype(read.scalar_type());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "auto.hpp"
+#include "check.hpp"
 #include "where.hpp"
 
 #include <ATen/EmptyTensor.h>
@@ -225,6 +226,7 @@ void host_eager(const Operator &op, c10::DispatchKeySet, Stack *stack)
     auto *first = top(stack, count);
     Pairs pairs;
     Aliases aliases;
+    check_reads(op, Stack(first, first + count), device);
     const bool known = std::all_of(first, first + count, is_known);
     for (size_t i = 0; i < count; i++) {
         check_values(op, first[i]);

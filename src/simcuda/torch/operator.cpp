@@ -11,6 +11,7 @@
 
 #include "assume.hpp"
 #include "auto.hpp"
+#include "check.hpp"
 #include "foreign.hpp"
 #include "host.hpp"
 #include "random.hpp"
@@ -236,7 +237,7 @@ void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys, Sta
         host(op, keys, stack);
         return;
     }
-    if (sim_compute() == SIM_AUTO) {
+    if (sim_compute() == SIM_AUTO || (sim_compute() == SIM_SHAPES && checks())) {
         run_auto(op, host, keys, stack);
         return;
     }

@@ -6,6 +6,7 @@
 #include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 
+#include "check.hpp"
 #include "host.hpp"
 
 namespace simtorch
@@ -155,6 +156,7 @@ void Passage::set_parts(const at::Tensor &device, const at::Tensor &host)
 void Passage::run(const Operator &op, Stack *stack)
 {
     auto *first = top(stack, op.arguments());
+    check_reads(op, Stack(first, first + op.arguments()), device_);
     for (size_t i = 0; i < op.arguments(); i++)
         first[i] = to_host(first[i], op.written[i]);
     const int error = sim_drain(current_stream(device_));

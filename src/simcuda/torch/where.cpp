@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <functional>
+#include <unordered_map>
 
 #include <c10/core/CPUAllocator.h>
 
@@ -98,6 +99,76 @@ std::string python_line()
         found = file.substr(file.rfind('/') + 1) + ":" + std::to_string(line);
         return true;
     });
+    return found;
+}
+
+namespace
+{
+
+// A code object that was seen stays, so that its address is not another's.
+struct Code {
+    bool own; // of the program
+    std::string file;
+    std::unordered_map<int, std::string> lines;
+};
+
+Code &code_of(const Python &python, void *code)
+{
+    static std::unordered_map<void *, Code> all; // Python's lock covers it
+    const auto known = all.find(code);
+    if (known != all.end())
+        return known->second;
+    static const std::string torch = torch_folder();
+    void *name = python.attribute(code, "co_filename");
+    const char *text = name ? python.text(name) : nullptr;
+    const std::string file = text ? text : "";
+    if (!text)
+        python.clear();
+    if (name)
+        python.release(name);
+    python.hold(code);
+    return all[code] = {!file.empty() && file.front() != '<' &&
+                            file.compare(0, torch.size(), torch) != 0,
+                        file.substr(file.rfind('/') + 1),
+                        {}};
+}
+
+// The line of the frame if it is the program's.
+const char *line_of(const Python &python, void *frame)
+{
+    void *code = python.code(frame);
+    if (!code)
+        return nullptr;
+    Code &known = code_of(python, code);
+    python.release(code);
+    if (!known.own)
+        return nullptr;
+    const int line = python.line(frame);
+    std::string &text = known.lines[line];
+    if (text.empty())
+        text = known.file + ":" + std::to_string(line);
+    return text.c_str();
+}
+
+} // namespace
+
+const char *program_line()
+{
+    static const Python python;
+    if (!python.here())
+        return nullptr;
+    const int state = python.ensure();
+    const char *found = nullptr;
+    void *frame = python.frame();
+    if (frame)
+        python.hold(frame);
+    while (frame) {
+        found = line_of(python, frame);
+        void *next = found ? nullptr : python.back(frame);
+        python.release(frame);
+        frame = next;
+    }
+    python.leave(state);
     return found;
 }
 

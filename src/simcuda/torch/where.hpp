@@ -13,6 +13,9 @@ namespace simtorch
 // Python.
 std::string python_line();
 
+// The same as a text that lives as long as the process, and NULL for "". Faster.
+const char *program_line();
+
 // True inside the formatting of a tensor for people, which looks at values to choose
 // how many digits it shows.
 bool python_prints_tensor();

@@ -49,7 +49,6 @@ int main(int argc, char *argv[])
     for (size_t i = 0; i < count; i++) {
         generate(seed, i, texts[i], sizeof(texts[i]));
         program_parse(&tried[i].program, texts[i]);
-        tried[i].unseen = true;
         if (!model_explore(&tried[i].program, false, &tried[i].model)) {
             sums.large++;
             tried[i].program.count = 0;

@@ -24,8 +24,8 @@ struct run {
     do {                                                                                 \
         const cudaError_t error_ = (call);                                               \
         if (error_) {                                                                    \
-            fprintf(stderr, "%s: %s: %s\n", run->program->text, #call,                   \
-                    cudaGetErrorString(error_));                                         \
+            printf("# %s: %s: %s\n", run->program->text, #call,                          \
+                   cudaGetErrorString(error_));                                          \
             exit(1);                                                                     \
         }                                                                                \
     } while (0)
@@ -197,11 +197,11 @@ static void step(struct run *run, const struct statement *at)
         break;
     case WRITE:
         *run->places[at->to] = at->value;
-        //sim_check_host(run->places[at->to], sizeof(int), true, "the host");
+        sim_check_host(run->places[at->to], sizeof(int), true, "the host");
         break;
     case READ:
         observe(run, *run->places[at->to]);
-        //sim_check_host(run->places[at->to], sizeof(int), false, "the host");
+        sim_check_host(run->places[at->to], sizeof(int), false, "the host");
         break;
     case ALLOC:
     case FREE_ASYNC:
@@ -321,6 +321,14 @@ static void unmake(struct run *run)
     }
 }
 
+static unsigned long races(void)
+{
+    struct sim_races races;
+
+    sim_races_get(&races);
+    return races.accesses;
+}
+
 void program_run(const struct program *program, struct seen *seen)
 {
     struct run all = {.program = program, .seen = seen}, *run = &all;
@@ -330,7 +338,7 @@ void program_run(const struct program *program, struct seen *seen)
     make_streams(run);
     make_places(run);
 
-    const unsigned long before = 0;
+    const unsigned long before = races();
 
     for (int i = 0; i < program->count; i++) {
         const struct statement *at = &program->at[i];
@@ -346,6 +354,6 @@ void program_run(const struct program *program, struct seen *seen)
             step(run, at);
     }
     sync_all(run);
-    seen->races = before;
+    seen->races = races() - before;
     unmake(run);
 }

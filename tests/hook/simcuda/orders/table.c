@@ -263,7 +263,7 @@ int main(void)
 
     for (size_t i = 0; i < ROWS && good; i++) {
         program_parse(&tried[i].program, rows[i].text);
-        tried[i].unseen = true;
+        tried[i].unseen = rows[i].verdict == UNSEEN;
         good = model_explore(&tried[i].program, false, &tried[i].model);
     }
     good = good && tried_run(tried, ROWS, 1, SEEDS, TIMES);

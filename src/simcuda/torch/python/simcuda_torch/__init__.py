@@ -14,7 +14,7 @@ import pathlib
 import sys
 import typing
 
-from simcuda_torch import compiled, kernels
+from simcuda_torch import compiled, kernels, races
 
 EXIT_CANNOT = 125
 
@@ -76,6 +76,8 @@ def activate() -> None:
     runtime = ctypes.CDLL(None)
     runtime.sim_code_is(torch._C._cuda_getArchFlags().encode())
     check_guard(runtime)
+    if os.environ.get("ACTSWAP_SIM_CHECK", "off") not in ("", "off"):
+        races.watch(torch, runtime)
     compiled.leave_fuser(torch)
     compute = os.environ.get("ACTSWAP_SIM_COMPUTE", "auto")
     if compute == "values":

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simcuda/check/shadow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "simcuda/runtime/ranges.h"
+#include "simcuda/simcuda.h"
+
+// Cells that remember nothing are looked for when there are so many more than last time.
+enum { SWEEP_AFTER = 1 << 15, READS_HERE = 2 };
+
+struct cell {
+    enum sim_content content;
+    bool reused;
+    bool written;
+    struct sim_note write;
+    struct sim_note *reads;
+    unsigned read_count, read_capacity;
+    unsigned next_free; // index + 1
+};
+
+static struct sim_ranges ranges; // their kind is a cell's index
+static struct cell *cells;
+static unsigned cell_count, first_free;
+static size_t range_count, swept_count;
+
+static unsigned take_cell(void)
+{
+    if (first_free) {
+        const unsigned index = first_free - 1;
+
+        first_free = cells[index].next_free;
+        return index;
+    }
+
+    struct cell *more = realloc(cells, (cell_count + 1024) * sizeof(*cells));
+
+    if (!more)
+        sim_fail("no memory for the checker's cells");
+    cells = more;
+    memset(cells + cell_count, 0, 1024 * sizeof(*cells));
+    for (unsigned i = cell_count + 1024; i-- > cell_count + 1;) {
+        cells[i].next_free = first_free;
+        first_free = i + 1;
+    }
+    cell_count += 1024;
+    return cell_count - 1024;
+}
+
+static void give_cell(unsigned index)
+{
+    free(cells[index].reads);
+    cells[index] = (struct cell){.next_free = first_free};
+    first_free = index + 1;
+}
+
+static struct cell *cell_of(const struct sim_range *range)
+{
+    return &cells[range->kind];
+}
+
+static struct sim_range *enter(uintptr_t start, uintptr_t end, unsigned cell)
+{
+    struct sim_range *range = sim_ranges_insert(&ranges, start, end - start);
+
+    if (!range)
+        sim_fail("no memory for the checker's ranges");
+    range->kind = cell;
+    range_count++;
+    return range;
+}
+
+static void take_out(struct sim_range *range)
+{
+    sim_ranges_remove(&ranges, range);
+    range_count--;
+}
+
+static unsigned copy_cell(unsigned from)
+{
+    const unsigned index = take_cell();
+    const struct sim_note *reads = cells[from].reads;
+    const size_t bytes = cells[from].read_count * sizeof(*reads);
+
+    cells[index] = cells[from];
+    cells[index].reads = NULL;
+    cells[index].read_capacity = cells[from].read_count;
+    if (bytes) {
+        cells[index].reads = malloc(bytes);
+        if (!cells[index].reads)
+            sim_fail("no memory for the checker's cells");
+        memcpy(cells[index].reads, reads, bytes);
+    }
+    return index;
+}
+
+// A cell that holds the address and begins before it ends there.
+static void cut_at(uintptr_t address)
+{
+    struct sim_range *range = sim_ranges_find(&ranges, address);
+
+    if (!range || range->start == address)
+        return;
+
+    const struct sim_range was = *range;
+
+    take_out(range);
+    (void)enter(was.start, address, was.kind);
+    (void)enter(address, was.start + was.bytes, copy_cell(was.kind));
+}
+
+static struct sim_range *first_in(uintptr_t start, uintptr_t end)
+{
+    struct sim_range *range = sim_ranges_from(&ranges, start);
+
+    return range && range->start < end ? range : NULL;
+}
+
+static bool is_known(const struct sim_note *note)
+{
+    return sim_clock_has(sim_clock_host(), note->lane, note->epoch);
+}
+
+// --- Looking
+
+struct finds {
+    const struct sim_look *look;
+    unsigned seen; // by clash
+};
+
+static void report(struct finds *finds, enum sim_clash clash, const struct cell *cell,
+                   const struct sim_note *before, uintptr_t address)
+{
+    struct sim_found found = {.clash = clash, .address = address, .reused = cell->reused};
+
+    if (finds->seen >> clash & 1)
+        return;
+    finds->seen |= 1u << clash;
+    found.has_before = before;
+    if (before)
+        found.before = *before;
+    finds->look->found(finds->look->arg, &found);
+}
+
+static bool ordered(const struct sim_look *look, const struct sim_note *before)
+{
+    return sim_clock_has(look->past, before->lane, before->epoch);
+}
+
+static void compare(struct finds *finds, const struct cell *cell, uintptr_t address)
+{
+    const struct sim_look *look = finds->look;
+
+    if (cell->content == SIM_CONTENT_FREED && look->contents)
+        report(finds, SIM_CLASH_FREED, cell, cell->written ? &cell->write : NULL,
+               address);
+    else if (cell->written && !ordered(look, &cell->write))
+        report(finds, SIM_CLASH_WRITE, cell, &cell->write, address);
+    if (cell->content == SIM_CONTENT_FRESH && look->contents && !look->write)
+        report(finds, SIM_CLASH_FRESH, cell, NULL, address);
+    for (unsigned i = 0; i < cell->read_count && look->write; i++)
+        if (!ordered(look, &cell->reads[i]))
+            report(finds, SIM_CLASH_READ, cell, &cell->reads[i], address);
+}
+
+// --- Remembering
+
+static void set_write(struct cell *cell, const struct sim_note *note)
+{
+    free(cell->reads);
+    *cell = (struct cell){.written = true, .write = *note};
+}
+
+// Reads before this one need not be remembered: who comes after this comes after them.
+static void add_read(struct cell *cell, const struct sim_look *look)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < cell->read_count; i++)
+        if (!ordered(look, &cell->reads[i]))
+            cell->reads[kept++] = cell->reads[i];
+    cell->read_count = kept;
+    if (kept == cell->read_capacity) {
+        const unsigned capacity = kept ? kept * 2 : READS_HERE;
+        struct sim_note *reads = realloc(cell->reads, capacity * sizeof(*reads));
+
+        if (!reads)
+            sim_fail("no memory for the checker's cells");
+        cell->reads = reads;
+        cell->read_capacity = capacity;
+    }
+    cell->reads[cell->read_count++] = look->note;
+}
+
+static void forget_known(struct cell *cell)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < cell->read_count; i++)
+        if (!is_known(&cell->reads[i]))
+            cell->reads[kept++] = cell->reads[i];
+    cell->read_count = kept;
+    if (cell->written && is_known(&cell->write))
+        cell->written = false;
+    if (!cell->written && !kept)
+        cell->reused = false;
+}
+
+static bool is_empty(const struct cell *cell)
+{
+    return cell->content == SIM_CONTENT_ANY && !cell->written && !cell->read_count;
+}
+
+static bool alike(const struct cell *a, const struct cell *b)
+{
+    return a->content == b->content && a->reused == b->reused &&
+           a->written == b->written &&
+           (!a->written || !memcmp(&a->write, &b->write, sizeof(a->write))) &&
+           !a->read_count && !b->read_count;
+}
+
+// Drops cells that remember nothing, and joins neighbours that remember the same.
+static void sweep(void)
+{
+    struct sim_range *before = NULL;
+
+    for (uintptr_t at = 0;;) {
+        struct sim_range *range = sim_ranges_from(&ranges, at);
+
+        if (!range)
+            break;
+        at = range->start + range->bytes;
+        forget_known(cell_of(range));
+        if (is_empty(cell_of(range))) {
+            give_cell(range->kind);
+            take_out(range);
+        } else if (before && before->start + before->bytes == range->start &&
+                   alike(cell_of(before), cell_of(range))) {
+            const uintptr_t start = before->start;
+            const unsigned cell = before->kind;
+
+            give_cell(range->kind);
+            take_out(range);
+            take_out(before);
+            before = enter(start, at, cell);
+        } else {
+            before = range;
+        }
+    }
+    swept_count = range_count;
+}
+
+static void clear(uintptr_t start, uintptr_t end)
+{
+    struct sim_range *range;
+
+    while ((range = first_in(start, end))) {
+        give_cell(range->kind);
+        take_out(range);
+    }
+}
+
+static void remember_read(uintptr_t start, uintptr_t end, const struct sim_look *look)
+{
+    for (uintptr_t at = start; at < end;) {
+        struct sim_range *range = first_in(at, end);
+
+        if (!range || range->start > at)
+            range = enter(at, range ? range->start : end, take_cell());
+        forget_known(cell_of(range));
+        add_read(cell_of(range), look);
+        at = range->start + range->bytes;
+    }
+}
+
+static void cut_out(uintptr_t start, uintptr_t end)
+{
+    if (range_count > 2 * swept_count + SWEEP_AFTER)
+        sweep();
+    cut_at(start);
+    cut_at(end);
+}
+
+void sim_shadow_access(uintptr_t start, size_t bytes, const struct sim_look *look)
+{
+    const uintptr_t end = start + bytes;
+    struct finds finds = {look, 0};
+
+    if (!bytes)
+        return;
+    cut_out(start, end);
+    for (struct sim_range *range = first_in(start, end); range;
+         range = first_in(range->start + range->bytes, end))
+        compare(&finds, cell_of(range), range->start);
+    if (!look->write) {
+        remember_read(start, end, look);
+        return;
+    }
+    clear(start, end);
+
+    const unsigned cell = take_cell();
+
+    set_write(&cells[cell], &look->note);
+    (void)enter(start, end, cell);
+}
+
+static void set_content(uintptr_t start, size_t bytes, enum sim_content content)
+{
+    const uintptr_t end = start + bytes;
+
+    if (!bytes)
+        return;
+    cut_out(start, end);
+    for (uintptr_t at = start; at < end;) {
+        struct sim_range *range = first_in(at, end);
+
+        if (!range || range->start > at)
+            range = enter(at, range ? range->start : end, take_cell());
+
+        struct cell *cell = cell_of(range);
+
+        forget_known(cell);
+        cell->content = content;
+        if (content == SIM_CONTENT_FRESH)
+            cell->reused = cell->written || cell->read_count;
+        at = range->start + range->bytes;
+    }
+}
+
+void sim_shadow_allocate(uintptr_t start, size_t bytes)
+{
+    set_content(start, bytes, SIM_CONTENT_FRESH);
+}
+
+void sim_shadow_free(uintptr_t start, size_t bytes)
+{
+    set_content(start, bytes, SIM_CONTENT_FREED);
+}
+
+void sim_shadow_forget(uintptr_t start, size_t bytes)
+{
+    if (!bytes)
+        return;
+    cut_at(start);
+    cut_at(start + bytes);
+    clear(start, start + bytes);
+}
+
+size_t sim_shadow_count(void)
+{
+    return range_count;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef AS_SIMCUDA_CHECK_SHADOW_H
+#define AS_SIMCUDA_CHECK_SHADOW_H
+
+// Who last wrote each byte, and who has read it since.
+//
+// Bytes that were always treated alike share a cell. A cell forgets what the host knows to
+// be done, as nothing can race with that any more; one that remembers nothing is dropped
+// from time to time, so that memory stays bounded by what is in flight.
+//
+// Thread-safety: none; the queue's lock covers it. Out of memory ends the process.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "simcuda/check/clock.h"
+
+// One access, as far as it is remembered.
+struct sim_note {
+    unsigned lane;
+    unsigned site; // whose it was (site.h)
+    uint64_t epoch;
+    size_t bytes; // all of the access
+};
+
+// What may be read there.
+enum sim_content {
+    SIM_CONTENT_ANY, // something was written, or nothing is known
+    SIM_CONTENT_FRESH, // allocated, and nobody has written yet
+    SIM_CONTENT_FREED,
+};
+
+enum sim_clash {
+    SIM_CLASH_WRITE, // with an earlier write
+    SIM_CLASH_READ, // a write with an earlier read
+    SIM_CLASH_FRESH, // a read of what nobody has written
+    SIM_CLASH_FREED, // a use of what was freed
+};
+
+struct sim_found {
+    enum sim_clash clash;
+    bool has_before;
+    struct sim_note before; // with which; FREED: the last write
+    uintptr_t address;
+    bool reused; // the memory was freed and given out again between the two
+};
+
+struct sim_look {
+    struct sim_note note;
+    const struct sim_clock *past; // of the access
+    bool write;
+    bool contents; // what may be read there matters
+    // Called for the first clash of each kind.
+    void (*found)(void *arg, const struct sim_found *found);
+    void *arg;
+};
+
+// Compares the access with what is remembered, then remembers it.
+void sim_shadow_access(uintptr_t start, size_t bytes, const struct sim_look *look);
+
+// The bytes belong to somebody else from now on, or to nobody; what was done to them stays
+// remembered.
+void sim_shadow_allocate(uintptr_t start, size_t bytes);
+void sim_shadow_free(uintptr_t start, size_t bytes);
+
+// Nothing is remembered of the bytes.
+void sim_shadow_forget(uintptr_t start, size_t bytes);
+
+// How many cells there are.
+size_t sim_shadow_count(void);
+
+#endif

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Missing edges in PyTorch programs: said by the checker, and seen in the numbers."""
+
+import re
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+from stack import Run, environment
+
+CASE = str(Path(__file__).parent / "cases" / "races.py")
+RIGHT = {
+    "copy_out_before_it_is_computed": 3.0,
+    "freed_while_copied_out": 3.0,
+    "used_before_it_is_back": 6.0,
+    "brought_back_into_the_copy_streams_memory": 6.0,
+    "staging_buffer_used_again": 3.0,
+    "host_reads_before_the_copy_is_done": 3.0,
+    "host_writes_while_the_batch_is_copied": 3.0,
+    "gradients_of_another_stream": 3.0,
+}
+# The two places of each, as the source has them.
+PLACES = {
+    "copy_out_before_it_is_computed": ("kept.copy_(act", "torch.full("),
+    "freed_while_copied_out": ("torch.full(", "kept.copy_(act"),
+    "used_before_it_is_back": ("twice = back * 2", "back.copy_(kept"),
+    "brought_back_into_the_copy_streams_memory": (
+        "again = second.to",
+        "twice = back * 2",
+    ),
+    "staging_buffer_used_again": ("kept.copy_(second", "taken = kept.to"),
+    "host_reads_before_the_copy_is_done": ("kept.sum()", "kept.copy_(act"),
+    "host_writes_while_the_batch_is_copied": ("batch.fill_(5.0)", "sent.copy_(batch"),
+    "gradients_of_another_stream": ("weight.add_(grad)", "grad.add_(2.0)"),
+}
+ORDERS = ("early", "late", "seed:1", "seed:2", "seed:3")
+
+
+@pytest.fixture(scope="module")
+def runs() -> Dict[str, Any]:
+    return {
+        order: Run([CASE], environment(sim_order=order, sim_check="races"))
+        for order in ORDERS
+    }
+
+
+def source_lines() -> List[str]:
+    return Path(CASE).read_text().splitlines()
+
+
+def pairs_in(text: str) -> List[List[str]]:
+    """The source of both lines of each report."""
+    source, found = source_lines(), []
+    for report in re.findall(r"simcuda: race \d+: .*\nsimcuda: .*", text):
+        numbers = re.findall(r"\(races\.py:(\d+)\)", report)
+        found.append([source[int(number) - 1].strip() for number in numbers])
+    return found
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_missing_edges_are_said_and_no_others(runs: Dict[str, Any], order: str) -> None:
+    found = runs[order].result()
+
+    assert {name: found[f"{name}:edge"] for name in RIGHT} == {
+        name: [value, 0] for name, value in RIGHT.items()
+    }
+    assert [name for name in RIGHT if not found[f"{name}:none"][1]] == []
+
+
+def test_a_report_names_both_lines(runs: Dict[str, Any]) -> None:
+    said = pairs_in(runs["late"].err)
+
+    for name, (now, before) in PLACES.items():
+        assert any(
+            len(pair) == 2 and now in pair[0] and before in pair[1] for pair in said
+        ), (name, said)
+
+
+def test_missing_edges_are_seen_in_the_numbers(runs: Dict[str, Any]) -> None:
+    for name, value in RIGHT.items():
+        shown = {runs[order].result()[f"{name}:none"][0] for order in ORDERS}
+        assert shown - {value} != set(), name
+
+
+def test_reports_do_not_depend_on_the_order(runs: Dict[str, Any]) -> None:
+    said = [sorted(map(tuple, pairs_in(runs[order].err))) for order in ORDERS]
+
+    assert all(one == said[0] for one in said)
