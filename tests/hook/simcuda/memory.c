@@ -70,6 +70,45 @@ static void a_full_card_refuses_and_frees(void)
     EXPECT(cudaMalloc(&first, SIZE_MAX), cudaErrorMemoryAllocation);
 }
 
+static uint64_t pool_says(enum cudaMemPoolAttr attribute)
+{
+    cudaMemPool_t pool;
+    uint64_t value = 7;
+
+    OK(cudaDeviceGetMemPool(&pool, 0));
+    OK(cudaMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+
+// All that the pool has is in use: what is freed goes back to the card.
+static void a_pool_knows_what_it_handed_out(void)
+{
+    cudaMemPool_t pool;
+    uint64_t value = 0;
+    void *one, *other;
+
+    OK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    OK(cudaMalloc(&other, PAGE));
+    OK(cudaMallocAsync(&one, PAGE + 1, NULL));
+    EXPECT(pool_says(cudaMemPoolAttrUsedMemCurrent), 2 * PAGE);
+    EXPECT(pool_says(cudaMemPoolAttrReservedMemCurrent), 2 * PAGE);
+    OK(cudaFreeAsync(one, NULL));
+    OK(cudaDeviceSynchronize());
+    OK(cudaFree(other));
+    EXPECT(pool_says(cudaMemPoolAttrUsedMemCurrent), 0);
+    EXPECT(pool_says(cudaMemPoolAttrUsedMemHigh), 2 * PAGE);
+    EXPECT(pool_says(cudaMemPoolAttrReservedMemHigh), 2 * PAGE);
+    OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &value));
+    EXPECT(pool_says(cudaMemPoolAttrUsedMemHigh), 0);
+    value = UINT64_MAX;
+    OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &value));
+    EXPECT(pool_says(cudaMemPoolAttrReleaseThreshold), UINT64_MAX);
+    EXPECT(cudaMemPoolGetAttribute(pool, (enum cudaMemPoolAttr)99, &value),
+           cudaErrorInvalidValue);
+    EXPECT(cudaMemPoolGetAttribute(NULL, cudaMemPoolAttrUsedMemHigh, &value),
+           cudaErrorInvalidValue);
+}
+
 static void memory_in_pieces_is_not_a_full_card(void)
 {
     enum { PIECES = 64 };
@@ -291,6 +330,7 @@ static const struct litmus cases[] = {
      NULL},
     LITMUS(memory_is_taken_in_pages_of_2_mib),
     LITMUS(a_full_card_refuses_and_frees),
+    LITMUS(a_pool_knows_what_it_handed_out),
     LITMUS(memory_in_pieces_is_not_a_full_card),
     LITMUS(new_memory_is_not_the_old_ones_bytes),
     LITMUS(only_what_was_allocated_is_freed),
