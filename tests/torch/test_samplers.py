@@ -58,5 +58,15 @@ def test_states_are_kept_and_come_back(compute: str) -> None:
     assert set(check("states", sim_compute=compute).values()) == {True}
 
 
-def test_dropout_repeats_under_both_checkpoints() -> None:
-    assert check("checkpoints") == [True, True, True]
+@pytest.mark.parametrize("compute", ["values", "auto"])
+def test_each_device_has_a_generator_of_its_own(compute: str) -> None:
+    found = check("devices", sim_gpus="2", sim_compute=compute)
+
+    assert len(found) == 5 and set(found.values()) == {True}
+
+
+@pytest.mark.parametrize("compute", ["values", "auto"])
+def test_dropout_repeats_under_both_checkpoints(compute: str) -> None:
+    found = check("checkpoints", sim_compute=compute)
+
+    assert len(found) > 8 and set(found.values()) == {True}

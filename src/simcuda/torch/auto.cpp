@@ -7,6 +7,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <ATen/SparseCsrTensorUtils.h>
+#include <c10/core/DeviceGuard.h>
 
 #include "assume.hpp"
 #include "check.hpp"
@@ -112,6 +113,7 @@ void Footprint::lose(const Operator &op, c10::DeviceIndex device, const void *ke
         access.write = access.write && access.address != kept;
     const sim_work nothing = {op.name.c_str(), nullptr, nullptr, nullptr,
                               SIM_ASSUMES_NOTHING};
+    const c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
     const int error =
         sim_submit(current_stream(device), &nothing, accesses_.data(), accesses_.size());
     if (error)
@@ -289,6 +291,7 @@ void run_auto(const Operator &op, HostPass host, c10::DispatchKeySet keys, Stack
 static int64_t picked(const Operator &op, const at::Tensor &self, const at::Tensor &mask)
 {
     Aliases aliases;
+    const c10::DeviceGuard guard(mask.device());
     check_reads(op, {mask}, mask.get_device());
     const int error = sim_drain(current_stream(mask.get_device()));
     TORCH_CHECK(!error, "CUDA error ", error, " before a mask is counted");
@@ -387,6 +390,7 @@ void host_scalar(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
     const enum sim_values values = sim_in_host_pass() ? SIM_KNOWN : values_of(read);
     if (values == SIM_UNKNOWN) {
         check_decision(op, read);
+        const c10::DeviceGuard guard(read.device());
         check_reads(op, {read}, read.get_device());
         const int error = sim_drain(current_stream(read.get_device()));
         TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);

@@ -6,6 +6,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -211,6 +212,8 @@ void submit(Call call)
     for (auto &result : call.results)
         result = aliases.value(result, true, !call.reads_results);
 
+    // A default stream's handle is that of whichever device is current.
+    const c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
     void *stream = current_stream(device);
     call.captured = sim_captures(stream);
 

@@ -9,6 +9,7 @@ offset moves, of PyTorch's ATen/native/cuda/DistributionTemplates.h.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from typing import Any, Callable, Dict, List, Tuple
@@ -22,6 +23,8 @@ CUDA = "cuda"
 SEED = 1234567890123
 # More than the threads of a launch, and more than four numbers for each.
 SIZES = (1, 10, 4097, 300_001, 1_500_000)
+WAYS = ("plain", "reentrant", "not reentrant")
+KINDS = [(outer, inner) for outer in WAYS for inner in WAYS]
 
 
 def philox(seed: int, thread: np.ndarray, block: np.ndarray) -> np.ndarray:
@@ -202,6 +205,7 @@ def offsets() -> List[int]:
     found = []
     x = torch.ones(64, 96, device=CUDA)
     calls: List[Callable[[], Any]] = [
+        *(lambda of=of: nested(*of) for of in KINDS),  # type: ignore[misc]
         *(lambda n=n: torch.rand(n, device=CUDA) for n in SIZES),  # type: ignore[misc]
         lambda: torch.randint(0, 1 << 40, (1_500_000,), device=CUDA),
         lambda: torch.empty(1_500_000, dtype=torch.float64, device=CUDA).uniform_(),
@@ -262,6 +266,13 @@ def states() -> Any:
     own.set_offset(0)
     found["set_offset"] = torch.equal(first, torch.rand(5000, device=CUDA, generator=own))
     kept = own.get_state()
+    file = io.BytesIO()
+    torch.save({"own": kept, "all": torch.cuda.get_rng_state_all()}, file)
+    first = draw()
+    file.seek(0)
+    read = torch.load(file)
+    torch.cuda.set_rng_state_all(read["all"])
+    found["saved"] = torch.equal(first, draw()) and torch.equal(read["own"], kept)
     found["get_state"] = torch.equal(
         torch.randn(7, device=CUDA, generator=own),
         torch.randn(7, device=CUDA, generator=torch.Generator(CUDA).set_state(kept)),
@@ -269,30 +280,59 @@ def states() -> Any:
     return found
 
 
+def devices() -> Any:
+    """Of two: each has a generator of its own."""
+
+    def draw(device: int) -> torch.Tensor:
+        return torch.rand(50, device=f"{CUDA}:{device}").cpu()
+
+    torch.manual_seed(SEED)
+    states = torch.cuda.get_rng_state_all()
+    one, two = draw(0), draw(1)
+    found = {"of one seed the same": torch.equal(one, two)}
+    with torch.random.fork_rng():
+        draw(0), draw(1)
+    after = [draw(0), draw(1)]
+    torch.cuda.set_rng_state_all(states)
+    found["get_rng_state_all"] = torch.equal(one, draw(0)) and torch.equal(two, draw(1))
+    found["fork_rng of all"] = torch.equal(after[0], draw(0))
+    torch.cuda.manual_seed(SEED + 1)
+    found["manual_seed of the current one"] = torch.equal(after[1], draw(1))
+    torch.cuda.manual_seed_all(SEED)
+    with torch.random.fork_rng(devices=[1]):
+        draw(0), draw(1)
+    found["fork_rng of one"] = torch.equal(two, draw(1)) and not torch.equal(one, draw(0))
+    return found
+
+
+def block(t: torch.Tensor) -> torch.Tensor:
+    return F.dropout(F.dropout(t, 0.5).square() * torch.rand_like(t), 0.1)
+
+
+def again(run: Callable[..., torch.Tensor], t: torch.Tensor, kind: str) -> torch.Tensor:
+    if kind == "plain":
+        return run(t)
+    return checkpoint(run, t, use_reentrant=kind == "reentrant")
+
+
+def nested(outer: str, inner: str) -> torch.Tensor:
+    """The gradient through two blocks, one recomputed within the other's recompute."""
+    x = torch.ones(64, 500, device=CUDA, requires_grad=True)
+    again(lambda t: again(block, block(t), inner), x, outer).sum().backward()
+    assert x.grad is not None
+    return x.grad
+
+
 def checkpoints() -> Any:
-    """Gradients through dropout are the same with a checkpoint of either kind."""
-    x = torch.ones(64, 1000, device=CUDA, requires_grad=True)
-
-    def block(t: torch.Tensor) -> torch.Tensor:
-        return F.dropout(F.dropout(t, 0.5).square() * torch.rand_like(t), 0.1)
-
-    def gradient(run: Callable[[], torch.Tensor]) -> torch.Tensor:
-        torch.cuda.manual_seed(SEED)
-        (found,) = torch.autograd.grad(run().sum(), x)
-        return found
-
-    plain = gradient(lambda: block(x))
-    return [
-        torch.equal(plain, gradient(lambda: checkpoint(block, x, use_reentrant=False))),
-        _reentrant(block, x, plain),
-        plain.count_nonzero().item() not in (0, plain.numel()),
-    ]
-
-
-def _reentrant(block: Any, x: torch.Tensor, plain: torch.Tensor) -> bool:
+    """Gradients through dropout are the same with checkpoints of either kind."""
+    found = {}
     torch.cuda.manual_seed(SEED)
-    checkpoint(block, x, use_reentrant=True).sum().backward()
-    return x.grad is not None and torch.equal(plain, x.grad)
+    plain = nested("plain", "plain")
+    for outer, inner in KINDS:
+        torch.cuda.manual_seed(SEED)
+        found[f"{outer} {inner}"] = torch.equal(plain, nested(outer, inner))
+    found["it drops"] = plain.count_nonzero().item() not in (0, plain.numel())
+    return found
 
 
 if __name__ == "__main__":
