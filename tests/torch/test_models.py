@@ -22,7 +22,7 @@ CASES = Path(__file__).parent / "cases"
 sys.path.insert(0, str(CASES))
 
 from models import MODELS  # noqa: E402
-from models.registry import ORDER  # noqa: E402
+from models.registry import DRAWS, ORDER  # noqa: E402
 
 SECONDS = 600
 KINDS = ("losses", "gradients", "parameters")
@@ -34,6 +34,8 @@ PASSES: Dict[str, Dict[str, str]] = {
     "offload": {"policy": "offload:min=1KiB"},
     "recompute": {"policy": "recompute"},
 }
+# A counter of batches that a graph has raised is read at the end.
+REFUSED = {"captured_convolution": "reads one Long"}
 TRACED = ("late", "shapes", "auto")
 ORDERED = [name for name, model in MODELS.items() if model.why == ORDER]
 
@@ -50,11 +52,13 @@ class Pass:
         **settings: str,
     ) -> None:
         self.folder = folder
-        self.names = [name for name in names if not MODELS[name].missing]
+        self.names = list(names)
         self.failed: Dict[str, str] = {}
         folder.mkdir()
         self.env = environment(report=str(folder / "report.json"), **settings)
-        self.env["OMP_NUM_THREADS"] = "1"
+        # In this process: workers would each import PyTorch for a few kernels.
+        self.env.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
+        self.env["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         if device == "cpu":
             del self.env["LD_PRELOAD"]
         self.flags = [device, str(folder), *flags]
@@ -199,14 +203,20 @@ def test_shapes_trains_models_or_says_what_it_needs(passes: Dict[str, Pass]) -> 
     assert failures == {}
 
 
-def test_auto_trains_models(passes: Dict[str, Pass]) -> None:
-    assert passes["auto"].failed == {}
+def test_auto_trains_models_or_says_what_it_needs(passes: Dict[str, Pass]) -> None:
+    failures = dict(passes["auto"].failed)
+
+    for name, why in REFUSED.items():
+        assert why in failures.pop(name)
+    assert failures == {}
 
 
-def order(trace: List[Tuple[str, int]], raced: bool) -> List[Any]:
+def order(trace: List[Tuple[str, int]], race: str) -> List[Any]:
     """Allocations in order; if threads race, what is freed as a bag."""
-    if not raced:
+    if not race:
         return trace
+    if race == DRAWS:
+        return sorted(trace)
     freed = [entry for entry in trace if entry[0].startswith("free")]
     return [[entry for entry in trace if entry[0] == "alloc"], sorted(freed)]
 
@@ -219,9 +229,11 @@ def test_models_allocate_alike_whatever_is_computed(
     for name, model in trained(passes["late"], passes[way]):
         if model.values and way == "shapes":
             continue
-        left, right = (passes[which].result(name)["trace"] for which in ("late", way))
+        # Under values PyTorch's operators run in place of inductor's kernels.
+        other = "shapes" if model.compiled else "late"
+        left, right = (passes[which].result(name)["trace"] for which in (other, way))
         assert len(left) > 50, name
-        if order(left, bool(model.race)) != order(right, bool(model.race)):
+        if order(left, model.race) != order(right, model.race):
             different[name] = (len(left), len(right))
 
     assert different == {}

@@ -7,7 +7,7 @@ collection of garbage.
 
 from . import dense, functional, generative, graphs, losses, optimizers  # noqa: F401
 from . import sequence, vision  # noqa: F401  # isort: split
-from . import compiled  # noqa: F401
+from . import captured, compiled  # noqa: F401
 from .registry import MODELS, Place
 
 __all__ = ["MODELS", "Place"]

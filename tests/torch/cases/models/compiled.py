@@ -6,7 +6,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from .dense import WIDTH, Blocks, copying
-from .registry import model, train
+from .registry import CASTS, STEPS, model, sgd, train
+
+
+def compile_on(place, function, **how):
+    """As the device's programs do, by inductor if `how` names nothing else.
+
+    The CPU runs what it was given.
+    """
+    torch.compiler.reset()
+    return function if place.is_cpu else torch.compile(function, **how)
 
 
 @model
@@ -42,6 +51,103 @@ def compiled_part(place):
         return F.mse_loss(part(net(x), net.weight), x)
 
     train(place, net, loss)
+
+
+@model(compiled=True)
+def compiled_by_inductor(place):
+    copying(place, compile_on(place, Blocks(2)))
+
+
+@model(compiled=True)
+def compiled_into_graphs(place):
+    """Inductor's own CUDA graphs."""
+    copying(place, compile_on(place, Blocks(2), mode="reduce-overhead"))
+
+
+@model(compiled=True)
+def compiled_optimizer(place):
+    """The forward and the optimizer's step, each by itself."""
+    net = place.put(Blocks(1))
+    optimizer = sgd(net.parameters())
+    run = compile_on(place, net)
+    step = optimizer.step if place.is_cpu else torch.compile(optimizer.step)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        x = place.normal(16, WIDTH)
+        loss = F.mse_loss(run(x), x)
+        loss.backward()
+        place.record(loss, net)
+        step()
+    place.finish(net)
+
+
+@model(compiled=True)
+def compiled_of_any_size(place):
+    """Sizes that change at each step, a picture's and a batch's."""
+    net = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.SiLU())
+    run = compile_on(place, lambda x: net(x).mean((2, 3)), dynamic=True)
+
+    def loss(step):
+        count, side = ((3, 8), (5, 10), (4, 9))[step]
+        return F.cross_entropy(
+            run(place.normal(count, 1, side, side)), place.whole(4, count)
+        )
+
+    train(place, net, loss)
+
+
+@model
+def compiled_in_pieces(place):
+    """The graph breaks in the middle, at a list of the program's and at a number."""
+    net = nn.ModuleList([nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)])
+    seen = []
+
+    def forward(x):
+        y = net[0](x).tanh()
+        torch._dynamo.graph_break()
+        seen.append(y.shape[0])
+        return net[1](y * len(seen))
+
+    run = compile_on(place, forward, backend="aot_eager")
+
+    def loss(step):
+        x = place.normal(8 + step, WIDTH)
+        return F.mse_loss(run(x), x)
+
+    train(place, net, loss)
+
+
+@model(race=CASTS)
+def compiled_autocast(place):
+    run = compile_on(place, Blocks(2), backend="aot_eager", fullgraph=True)
+
+    def loss(step):
+        x = place.normal(16, WIDTH)
+        with torch.autocast(place.device, torch.bfloat16):
+            y = run(x)
+        return F.mse_loss(y.float(), x)
+
+    train(place, run, loss)
+
+
+@model
+def compiled_whole_loss(place):
+    """What is compiled returns the loss and reads a buffer that it changes."""
+
+    class Centred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = Blocks(1)
+            self.register_buffer("centre", torch.zeros(WIDTH))
+
+        def forward(self, x):
+            y = self.net(x)
+            self.centre.lerp_(y.detach().mean(0), 0.1)
+            return F.smooth_l1_loss(y - self.centre, x)
+
+    net = place.put(Centred())
+    run = compile_on(place, net, backend="aot_eager", fullgraph=True)
+    train(place, net, lambda step: run(place.normal(16, WIDTH)))
 
 
 @model

@@ -259,7 +259,7 @@ def mixup(place):
     train(place, net, loss)
 
 
-@model
+@model(values="to satisfy the constraint")
 def policy_gradient(place):
     """Actions are drawn, rewards whitened."""
     policy, value = layers(4, 16, 3), layers(4, 16, 1)

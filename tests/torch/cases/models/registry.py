@@ -14,6 +14,8 @@ ORDER = "a backward through a backward adds gradients up in another order on a d
 # before: of 3,000 gradients that autograd.grad returned, 380 had a second holder.
 THREADS = "the backward's thread or the program's own is the last to let go"
 CASTS = "autocast empties its table of casts by address"
+# Of the first operator that draws in a capture, under values.
+DRAWS = "the generator's two numbers are made before the operator's results, not behind"
 
 
 class Model:
@@ -23,18 +25,18 @@ class Model:
         bits. why: the reason for any other.
     values: what it does depends on values: what an error under shapes says, if there is
         one.
-    race: why two runs do not free in the same order.
-    missing: the device cannot do it yet.
+    race: why two runs do not free in the same order, or, by DRAWS, not allocate so.
+    compiled: inductor compiles it where nothing is computed, and allocates otherwise.
     """
 
-    def __init__(self, train, bound=0.0, why="", values="", race="", missing=""):
+    def __init__(self, train, bound=0.0, why="", values="", race="", compiled=False):
         assert bool(bound) == bool(why)
         self.train = train
         self.bound = bound
         self.why = why
         self.values = values
         self.race = race
-        self.missing = missing
+        self.compiled = compiled
 
 
 def model(function=None, **expected):
