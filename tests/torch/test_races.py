@@ -83,6 +83,6 @@ def test_missing_edges_are_seen_in_the_numbers(runs: Dict[str, Any]) -> None:
 
 
 def test_reports_do_not_depend_on_the_order(runs: Dict[str, Any]) -> None:
-    said = [sorted(map(tuple, pairs_in(runs[order].err))) for order in ORDERS]
+    said = [sorted(pairs_in(runs[order].err)) for order in ORDERS]
 
     assert all(one == said[0] for one in said)

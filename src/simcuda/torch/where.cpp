@@ -134,7 +134,7 @@ Code &code_of(const Python &python, void *code)
 }
 
 // The line of the frame if it is the program's.
-const char *line_of(const Python &python, void *frame)
+const std::string *line_of(const Python &python, void *frame)
 {
     void *code = python.code(frame);
     if (!code)
@@ -147,7 +147,7 @@ const char *line_of(const Python &python, void *frame)
     std::string &text = known.lines[line];
     if (text.empty())
         text = known.file + ":" + std::to_string(line);
-    return text.c_str();
+    return &text; // kept as long as the process
 }
 
 } // namespace
@@ -158,7 +158,7 @@ const char *program_line()
     if (!python.here())
         return nullptr;
     const int state = python.ensure();
-    const char *found = nullptr;
+    const std::string *found = nullptr;
     void *frame = python.frame();
     if (frame)
         python.hold(frame);
@@ -169,7 +169,7 @@ const char *program_line()
         frame = next;
     }
     python.leave(state);
-    return found;
+    return found ? found->c_str() : nullptr;
 }
 
 bool python_prints_tensor()
