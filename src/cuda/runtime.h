@@ -61,11 +61,11 @@ struct as_missed {
 
 struct as_missed as_cuda_missed(void);
 
-// What a simulated device's checker found: pairs of places whose accesses race, and how
-// often they did.
+// What a simulated device's checker found: pairs of places whose accesses race, how often
+// they did, and places that read memory that nothing has written.
 struct as_races {
     bool checked;
-    unsigned long pairs, accesses;
+    unsigned long pairs, accesses, unwritten;
 };
 
 struct as_races as_cuda_races(void);

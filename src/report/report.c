@@ -108,8 +108,10 @@ static void write_device(struct as_json *json, const struct as_facts *facts)
         as_json_number(json, "refused", facts->missed.refused);
         as_json_number(json, "values_forgotten", facts->missed.forgotten);
     }
-    if (facts->races.checked)
+    if (facts->races.checked) {
         as_json_number(json, "races", facts->races.pairs);
+        as_json_number(json, "reads_unwritten", facts->races.unwritten);
+    }
     as_json_close(json, '}');
 }
 

@@ -153,6 +153,7 @@ struct sim_races {
     bool checked;
     unsigned long pairs; // of places, each reported once
     unsigned long accesses; // that raced
+    unsigned long unwritten; // places that read what nothing has written
 };
 
 void sim_races_get(struct sim_races *races);

@@ -40,6 +40,7 @@ PASSES: Dict[str, Dict[str, str]] = {
     "cpu": {},
     "late": {},
     "early": {"sim_order": "early"},
+    "seed": {"sim_order": "seed:1", "sim_check": "races", "policy": "offload:min=1KiB"},
     "shapes": {"sim_compute": "shapes"},
     "auto": {"sim_compute": "auto"},
     "offload": {"policy": "offload:min=1KiB"},
@@ -94,7 +95,13 @@ def test_examples_train_as_on_the_cpu(passes: Dict[str, Path], order: str) -> No
     assert list(differing(passes["cpu"], passes[order], SAME)) == []
 
 
-@pytest.mark.parametrize("which", ["early", "offload", "recompute"])
+def test_examples_have_no_races_when_offloaded(passes: Dict[str, Path]) -> None:
+    report = json.loads((passes["seed"] / "report.json").read_text())
+
+    assert (report["device"]["races"], report["moves"]["out_bytes"] > 0) == (0, True)
+
+
+@pytest.mark.parametrize("which", ["early", "seed", "offload", "recompute"])
 def test_examples_keep_their_bits(passes: Dict[str, Path], which: str) -> None:
     assert list(differing(passes["late"], passes[which], (*SAME, *OWN))) == []
 

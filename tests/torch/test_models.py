@@ -28,7 +28,7 @@ SECONDS = 600
 KINDS = ("losses", "gradients", "parameters")
 PASSES: Dict[str, Dict[str, str]] = {
     "late": {},
-    "early": {"sim_order": "early"},
+    "early": {"sim_order": "early", "sim_check": "races"},
     "shapes": {"sim_compute": "shapes"},
     "auto": {"sim_compute": "auto"},
     "offload": {"policy": "offload:min=1KiB"},
@@ -166,6 +166,10 @@ def test_a_backward_on_one_thread_adds_up_as_on_the_cpu(passes: Dict[str, Pass])
     assert len(ORDERED) > 2
     assert passes["alone"].failed == {}
     assert list(differing(passes["cpu"], passes["alone"], exact=True)) == []
+
+
+def test_models_have_no_races(passes: Dict[str, Pass]) -> None:
+    assert passes["early"].report()["device"]["races"] == 0
 
 
 @pytest.mark.parametrize("which", ["early", "offload", "recompute"])

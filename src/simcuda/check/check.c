@@ -163,5 +163,6 @@ void sim_races_get(struct sim_races *races)
         .checked = sim_check() != SIM_CHECK_OFF,
         .pairs = sim_report_pairs(),
         .accesses = sim_report_clashes(),
+        .unwritten = sim_report_unwritten(),
     };
 }

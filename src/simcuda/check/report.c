@@ -25,7 +25,9 @@ struct pair {
 
 static struct pair *pairs;
 static size_t pair_capacity;
-static atomic_ulong pair_count, clashes; // read without the lock for the run's report
+static size_t pair_count;
+// Read without the lock for the run's report.
+static atomic_ulong races, unwritten, clashes;
 
 // --- Sites
 
@@ -171,7 +173,10 @@ static void say(const struct sim_report *report, const struct sim_site *now,
 {
     struct line line = {.used = 0};
 
-    add(&line, "simcuda: race %lu: ", (unsigned long)pair_count);
+    if (report->found->clash == SIM_CLASH_FRESH)
+        add(&line, "simcuda: unwritten: ");
+    else
+        add(&line, "simcuda: race %lu: ", (unsigned long)races);
     add_site(&line, now);
     add(&line, " %s ", report->write ? "writes" : "reads");
     add_bytes(&line, report->bytes);
@@ -187,7 +192,7 @@ static void say(const struct sim_report *report, const struct sim_site *now,
         return;
     line.used = 0;
     if (pair_count == SAID_MAX)
-        add(&line, "simcuda: further races are counted only\n");
+        add(&line, "simcuda: further ones are counted only\n");
     if (line.used && write(STDERR_FILENO, line.text, line.used) < 0)
         return;
 }
@@ -232,12 +237,16 @@ void sim_report_say(const struct sim_report *report)
     const unsigned before = found->has_before ? found->before.site : report->site;
     const struct pair pair = {report->site, before, found->clash};
 
-    clashes++;
+    clashes += found->clash != SIM_CLASH_FRESH;
     if (!remember(&pair))
         return;
+    if (found->clash == SIM_CLASH_FRESH)
+        unwritten++;
+    else
+        races++;
     if (pair_count <= SAID_MAX)
         say(report, &sites[report->site], found->has_before ? &sites[before] : NULL);
-    if (sim_check() == SIM_CHECK_FIRST)
+    if (sim_check() == SIM_CHECK_FIRST && races)
         sim_fail("stopped at the first race (ACTSWAP_SIM_CHECK=first-race)");
 }
 
@@ -248,5 +257,10 @@ unsigned long sim_report_clashes(void)
 
 unsigned long sim_report_pairs(void)
 {
-    return pair_count;
+    return races;
+}
+
+unsigned long sim_report_unwritten(void)
+{
+    return unwritten;
 }

@@ -36,5 +36,7 @@ void sim_report_say(const struct sim_report *report);
 // of places once.
 unsigned long sim_report_clashes(void);
 unsigned long sim_report_pairs(void);
+// Reads of what nothing has written: no races.
+unsigned long sim_report_unwritten(void);
 
 #endif

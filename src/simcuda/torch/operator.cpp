@@ -203,6 +203,8 @@ void submit(Call call)
 {
     BelowAutograd below;
     const c10::DeviceIndex device = device_of(call);
+    // What this call is the last to hold is freed behind its use, as on a card.
+    const Stack held = checks() ? call.arguments : Stack();
     Aliases aliases;
     for (size_t i = 0; i < call.arguments.size(); i++) {
         const bool written = i < call.op.written.size() && call.op.written[i];

@@ -67,6 +67,16 @@ std::string torch_folder()
     return library.substr(0, library.rfind("/lib/") + 1);
 }
 
+// Whether a file is the program's: not generated, nor PyTorch's, nor ours.
+bool is_own(const std::string &file)
+{
+    static const std::string torch = torch_folder();
+    return !file.empty() && file.front() != '<' &&
+           file.compare(0, torch.size(), torch) != 0 &&
+           file.find("/actswap_torch/") == file.npos &&
+           file.find("/simcuda_torch/") == file.npos;
+}
+
 // Calls seen(file, line) from the innermost frame outwards until it answers true.
 void each_frame(const std::function<bool(const std::string &, int)> &seen)
 {
@@ -91,10 +101,8 @@ void each_frame(const std::function<bool(const std::string &, int)> &seen)
 std::string python_line()
 {
     std::string found;
-    const std::string torch = torch_folder();
     each_frame([&](const std::string &file, int line) {
-        if (file.empty() || file.front() == '<' ||
-            file.compare(0, torch.size(), torch) == 0)
+        if (!is_own(file))
             return false;
         found = file.substr(file.rfind('/') + 1) + ":" + std::to_string(line);
         return true;
@@ -118,7 +126,6 @@ Code &code_of(const Python &python, void *code)
     const auto known = all.find(code);
     if (known != all.end())
         return known->second;
-    static const std::string torch = torch_folder();
     void *name = python.attribute(code, "co_filename");
     const char *text = name ? python.text(name) : nullptr;
     const std::string file = text ? text : "";
@@ -127,10 +134,7 @@ Code &code_of(const Python &python, void *code)
     if (name)
         python.release(name);
     python.hold(code);
-    return all[code] = {!file.empty() && file.front() != '<' &&
-                            file.compare(0, torch.size(), torch) != 0,
-                        file.substr(file.rfind('/') + 1),
-                        {}};
+    return all[code] = {is_own(file), file.substr(file.rfind('/') + 1), {}};
 }
 
 // The line of the frame if it is the program's.

@@ -155,7 +155,7 @@ static const struct says {
      "*\n",
      0},
     {"memory that nothing has written", memory_that_nothing_has_written, "races",
-     "simcuda: race 1: aten::sum on stream * reads 4096 bytes at *\n"
+     "simcuda: unwritten: aten::sum on stream * reads 4096 bytes at *\n"
      "simcuda:    that nothing has written since they were allocated\n",
      0},
     {"the host before a copy is done", the_host_before_a_copy_is_done, "races",
