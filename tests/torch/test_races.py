@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Missing edges in PyTorch programs: said by the checker, and seen in the numbers."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
-from stack import Run, environment
+from stack import Run, environment, prefix
 
 CASE = str(Path(__file__).parent / "cases" / "races.py")
 RIGHT = {
@@ -86,3 +90,25 @@ def test_reports_do_not_depend_on_the_order(runs: Dict[str, Any]) -> None:
     said = [sorted(pairs_in(runs[order].err)) for order in ORDERS]
 
     assert all(one == said[0] for one in said)
+
+
+@pytest.mark.parametrize(
+    "name, status, races",
+    [("host_reads_before_the_copy_is_done", 3, 1), ("nothing", 0, 0)],
+)
+def test_rehearse_ends_with_3_where_it_found_races(
+    tmp_path: Path, name: str, status: int, races: int
+) -> None:
+    program = [CASE, name] if races else ["-c", "import torch; torch.ones(2).cuda()"]
+    command = [str(prefix() / "bin" / "actswap"), "rehearse", "--check", "races"]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("ACTSWAP_")}
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "run"), "--", sys.executable, *program],
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    report = json.loads((tmp_path / "run" / "rank0.json").read_text())
+
+    assert (done.returncode, report["device"]["races"]) == (status, races), done.stderr
