@@ -58,6 +58,12 @@ static const struct row {
     {"edges both ways around a buffer",
      "a D0=1; a record e; b wait e; b D1=D0; b record f; a wait f; a D0=2; show D1", "1",
      NONE},
+    {"a write waits for the last of two readers only",
+     "a D1=D0; b D2=D0; b record e; c wait e; c D0=7; show D1; show D2", "0 0|7 0", RACE},
+    {"a write waits for both readers",
+     "a D1=D0; a record f; b D2=D0; b record e; c wait e; c wait f; c D0=7; show D1; "
+     "show D2",
+     "0 0", NONE},
     {"the way back is forgotten",
      "a D0=1; a record e; b wait e; b D1=D0; b record f; a D0=2; show D1", "1|2", RACE},
     {"an event orders streams of two devices",
