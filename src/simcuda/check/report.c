@@ -158,6 +158,10 @@ static void add_before(struct line *line, const struct sim_report *report,
         return;
     default:
         add(line, "that ");
+        if (!before) {
+            add(line, "somebody else uses: nothing orders the two");
+            return;
+        }
         add_site(line, before);
         add(line, found->clash == SIM_CLASH_READ ? " may not have read yet"
                   : report->write                ? " may write later"

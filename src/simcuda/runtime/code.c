@@ -23,7 +23,9 @@ static bool next(const char **list, struct architecture *found)
     if (!found->binary && strncmp(word, "compute_", 8) != 0)
         return false;
     found->number = (int)strtol(strchr(word, '_') + 1, &end, 10);
-    found->suffix = *end == 'a' || *end == 'f' ? *end : '\0';
+    found->suffix = '\0';
+    if (*end == 'a' || *end == 'f')
+        found->suffix = *end;
     return found->number > 0;
 }
 
