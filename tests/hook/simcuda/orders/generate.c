@@ -24,7 +24,8 @@ static unsigned choose(struct draw *draw, unsigned count)
     return (unsigned)((x ^ x >> 31) >> 33) % count;
 }
 
-static void say(struct draw *draw, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct draw *draw,
+                                                      const char *format, ...)
 {
     va_list args;
 
