@@ -225,3 +225,16 @@ def test_function_transforms_run_with_us_loaded() -> None:
 
     assert ours.pop("hooks are back") is True
     assert ours == right
+
+
+LAST = """
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(200)]).cuda()
+model(torch.ones(4, 8, device="cuda")).sum().backward()
+"""
+
+
+def test_a_script_may_end_with_a_backward() -> None:
+    """Its thread still holds our hooks then, when the interpreter ends."""
+    for _ in range(3):
+        Run(["-c", LAST], environment(sim_compute="shapes", sim_order="early"))

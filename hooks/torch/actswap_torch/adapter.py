@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 import threading
+import time
 import weakref
 from typing import Any, Callable, Dict, List
 
@@ -17,6 +18,9 @@ from .hooks import SavedTensorHooks
 from .names import Names
 from .places import Places, see_through
 from .steps import Steps
+
+
+LAST_WAIT_S = 0.02
 
 
 class _Thread(threading.local):
@@ -89,7 +93,14 @@ class Adapter:
         self._undo.append(self._places.undo)
         self._undo.append(self._names.undo)
         self._hooks.push()
-        atexit.register(_pack.detach)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        """The thread that ran the last backward may be about to let go of it, and with it
+        of our hooks for saved tensors, for which it wants Python's lock. Who asks for
+        that when the interpreter ends is ended in the middle of C++, which aborts."""
+        _pack.detach()
+        time.sleep(LAST_WAIT_S)  # without the lock
 
     def _patch(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         own = name in vars(owner)
