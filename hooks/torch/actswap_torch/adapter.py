@@ -19,7 +19,6 @@ from .names import Names
 from .places import Places, see_through
 from .steps import Steps
 
-
 LAST_WAIT_S = 0.02
 
 
