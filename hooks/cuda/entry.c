@@ -128,36 +128,41 @@ AS_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(
                  status);
 }
 
-AS_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(
-    const char *symbol, void **function, unsigned version, unsigned long long flags,
-    enum cudaDriverEntryPointQueryResult *status)
+struct wish {
+    const char *symbol;
+    unsigned version;
+    unsigned long long flags;
+};
+
+static cudaError_t entry_by_version(enum as_hook hook, const void *caller,
+                                    const struct wish *wish, void **function,
+                                    enum cudaDriverEntryPointQueryResult *status)
 {
-    entry_version_fn *real = (entry_version_fn *)as_hook_real(
-        AS_HOOK_cudaGetDriverEntryPointByVersion, CALLER);
+    entry_version_fn *real = (entry_version_fn *)as_hook_real(hook, caller);
 
     if (!real)
         return cudaErrorInitializationError;
     const bool outermost = as_hook_enter();
-    const cudaError_t result = real(symbol, function, version, flags, status);
+    const cudaError_t result =
+        real(wish->symbol, function, wish->version, wish->flags, status);
     as_hook_leave();
     if (outermost && result == cudaSuccess)
-        route(function, CALLER);
+        route(function, caller);
     return result;
+}
+
+AS_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(
+    const char *symbol, void **function, unsigned version, unsigned long long flags,
+    enum cudaDriverEntryPointQueryResult *status)
+{
+    return entry_by_version(AS_HOOK_cudaGetDriverEntryPointByVersion, CALLER,
+                            &(struct wish){symbol, version, flags}, function, status);
 }
 
 AS_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
     const char *symbol, void **function, unsigned version, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult *status)
 {
-    entry_version_fn *real = (entry_version_fn *)as_hook_real(
-        AS_HOOK_cudaGetDriverEntryPointByVersion_ptsz, CALLER);
-
-    if (!real)
-        return cudaErrorInitializationError;
-    const bool outermost = as_hook_enter();
-    const cudaError_t result = real(symbol, function, version, flags, status);
-    as_hook_leave();
-    if (outermost && result == cudaSuccess)
-        route(function, CALLER);
-    return result;
+    return entry_by_version(AS_HOOK_cudaGetDriverEntryPointByVersion_ptsz, CALLER,
+                            &(struct wish){symbol, version, flags}, function, status);
 }

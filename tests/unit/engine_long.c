@@ -2,8 +2,8 @@
 //
 // A run of any length needs no more memory than a short one, and its report stays small:
 // 10,000 steps, 2,000,000 allocations and as many frees, each at a call site and in a
-// block of its own, as many losses as are kept, and figures as high as they get. A program of its own, as
-// what it counts is all of the process. Exit 0: nothing grew.
+// block of its own, as many losses as are kept, and figures as high as they get. A program
+// of its own, as what it counts is all of the process. Exit 0: nothing grew.
 //
 // Also prints what an event took in the first and the last tenth, which nothing asserts.
 #include <inttypes.h>

@@ -42,16 +42,22 @@ struct Python {
     }
 };
 
-std::string file_of(const Python &python, void *frame)
+std::string file_of_code(const Python &python, void *code)
 {
-    void *code = python.code(frame);
-    void *name = code ? python.attribute(code, "co_filename") : nullptr;
+    void *name = python.attribute(code, "co_filename");
     const char *text = name ? python.text(name) : nullptr;
     const std::string file = text ? text : "";
     if (!text)
         python.clear();
     if (name)
         python.release(name);
+    return file;
+}
+
+std::string file_of(const Python &python, void *frame)
+{
+    void *code = python.code(frame);
+    const std::string file = code ? file_of_code(python, code) : "";
     if (code)
         python.release(code);
     return file;
@@ -126,13 +132,7 @@ Code &code_of(const Python &python, void *code)
     const auto known = all.find(code);
     if (known != all.end())
         return known->second;
-    void *name = python.attribute(code, "co_filename");
-    const char *text = name ? python.text(name) : nullptr;
-    const std::string file = text ? text : "";
-    if (!text)
-        python.clear();
-    if (name)
-        python.release(name);
+    const std::string file = file_of_code(python, code);
     python.hold(code);
     return all[code] = {is_own(file), file.substr(file.rfind('/') + 1), {}};
 }
