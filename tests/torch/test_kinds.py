@@ -50,6 +50,13 @@ def test_operators_of_the_device_alone_follow_their_formula() -> None:
     assert beyond(found, 1e-2) == {}
 
 
+def test_bags_of_every_form_compute_what_the_cpu_does() -> None:
+    found = check("bags")
+
+    assert beyond(found, 0) == {}
+    assert len(found) > 90
+
+
 def test_a_package_computes_with_its_cpu_kernel() -> None:
     assert check("packages") == {"torch.library": 0}
 

@@ -42,27 +42,6 @@ void body_log_sigmoid_backward(Call &call)
     body_cpu(call);
 }
 
-void body_embedding_bag(Call &call)
-{
-    const at::Tensor offsets = tensor(call, "offsets").to(at::kLong).contiguous();
-    const int64_t indices = tensor(call, "indices").numel();
-    const bool closed = argument(call, "include_last_offset").toBool();
-    const int64_t bags = offsets.numel() - (closed ? 1 : 0);
-    const std::vector<int64_t> starts(offsets.const_data_ptr<int64_t>(),
-                                      offsets.const_data_ptr<int64_t>() + bags);
-    body_cpu_lenient(call);
-
-    const at::Tensor &bag_of = call.results[1].toTensor(),
-                     &size = call.results[2].toTensor();
-    for (int64_t bag = 0; bag < bags; bag++) {
-        const int64_t end = bag + 1 < bags ? starts[bag + 1] : indices;
-        if (bag_of.numel())
-            bag_of.slice(0, starts[bag], end).fill_(bag);
-        if (size.numel() && !call.arguments[2].toTensor().numel())
-            size.slice(0, bag, bag + 1).fill_(end - starts[bag]);
-    }
-}
-
 void body_rms_norm_backward(Call &call)
 {
     const at::Tensor input = tensor(call, "input"), weight = tensor(call, "weight");

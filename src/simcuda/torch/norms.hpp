@@ -16,9 +16,6 @@ void body_batch_norm_backward(Call &call);
 // No buffer on the device; the CPU's kernel reads what its forward left there.
 void body_log_sigmoid_backward(Call &call);
 
-// The CPU keeps no table of which bag an index belongs to.
-void body_embedding_bag(Call &call);
-
 // --- Without a CPU kernel
 
 void body_rms_norm_backward(Call &call);

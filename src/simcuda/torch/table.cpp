@@ -8,6 +8,7 @@
 #include "attention.hpp"
 #include "auto.hpp"
 #include "convolution.hpp"
+#include "embedding.hpp"
 #include "histogram.hpp"
 #include "norms.hpp"
 #include "random.hpp"
@@ -166,6 +167,7 @@ const Row rows[] = {
     {"_batch_norm_with_update", BODY, host_real, body_cpu_lenient},
     {"_embedding_bag", BODY, host_real, body_embedding_bag},
     {"_embedding_bag_forward_only", BODY, host_real, body_embedding_bag},
+    {"_embedding_bag_dense_backward", BODY, host_real, body_embedding_bag_backward},
     {"native_batch_norm_backward", BODY, host_real, body_batch_norm_backward},
     {"batch_norm_backward", BODY, host_real, body_batch_norm_backward},
     {"native_layer_norm_backward", BODY, host_real, body_norm_backward},

@@ -280,6 +280,53 @@ def packages() -> Iterator[Case]:
     yield "torch.library", run
 
 
+def bags() -> Iterator[Case]:
+    """Whole results and gradients, by how the bags are told and what they do."""
+    layouts = (
+        ([0, 2, 2, 5], False),
+        ([0, 2, 2, 5, 6], True),
+        ([0, 6], True),
+        ([0, 0, 6, 6], True),
+        ([0], False),
+    )
+    modes = ("sum", "mean", "max")
+    settings = itertools.product(layouts, modes, (None, 3), (torch.int64, torch.int32))
+    for (offsets, closed), mode, padding, dtype in settings:
+        for count in (6, 0):
+            ends = [min(end, count) for end in offsets]
+
+            def run(device: str, n: int = count, at: List[int] = ends) -> Any:
+                weight = noise(9, 4).to(device).requires_grad_()
+                result = nn.functional.embedding_bag(
+                    torch.tensor([3, 1, 8, 3, 0, 5][:n], dtype=dtype, device=device),
+                    weight,
+                    torch.tensor(at, dtype=dtype, device=device),
+                    mode=mode,
+                    include_last_offset=closed,
+                    padding_idx=padding,
+                )
+                result.pow(2).sum().backward()
+                return [result, weight.grad]
+
+            yield f"{mode} {ends} {closed} {padding} {dtype}", run
+
+    def weighted(device: str) -> List[torch.Tensor]:
+        weight = noise(9, 4).to(device).requires_grad_()
+        by = noise(4, seed=2).to(device).requires_grad_()
+        result = nn.functional.embedding_bag(
+            torch.tensor([3, 1, 8, 3], device=device),
+            weight,
+            torch.tensor([0, 1, 4], device=device),
+            mode="sum",
+            include_last_offset=True,
+            per_sample_weights=by,
+        )
+        result.pow(2).sum().backward()
+        return [result, weight.grad, by.grad]
+
+    yield "weighted", weighted
+
+
 def missing() -> str:
     try:
         torch.ops.aten._cslt_compress(torch.zeros(4, 4, device="cuda"))
@@ -293,6 +340,7 @@ CASES: Dict[str, Callable[[], Iterator[Case]]] = {
     "sparse": sparse,
     "others": others,
     "packages": packages,
+    "bags": bags,
 }
 
 if __name__ == "__main__":
