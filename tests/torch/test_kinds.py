@@ -57,6 +57,13 @@ def test_bags_of_every_form_compute_what_the_cpu_does() -> None:
     assert len(found) > 90
 
 
+def test_a_list_is_multiplied_as_one_tensor_is() -> None:
+    found = check("lists")
+
+    assert beyond(found, 0) == {}
+    assert len(found) > 20
+
+
 def test_a_package_computes_with_its_cpu_kernel() -> None:
     assert check("packages") == {"torch.library": 0}
 

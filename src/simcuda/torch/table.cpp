@@ -10,6 +10,7 @@
 #include "convolution.hpp"
 #include "embedding.hpp"
 #include "histogram.hpp"
+#include "lists.hpp"
 #include "norms.hpp"
 #include "random.hpp"
 #include "recurrent.hpp"
@@ -168,6 +169,8 @@ const Row rows[] = {
     {"_embedding_bag", BODY, host_real, body_embedding_bag},
     {"_embedding_bag_forward_only", BODY, host_real, body_embedding_bag},
     {"_embedding_bag_dense_backward", BODY, host_real, body_embedding_bag_backward},
+    {"_foreach_mul_.Scalar", BODY, host_real, body_multiply_lists},
+    {"_foreach_mul_.ScalarList", BODY, host_real, body_multiply_lists},
     {"native_batch_norm_backward", BODY, host_real, body_batch_norm_backward},
     {"batch_norm_backward", BODY, host_real, body_batch_norm_backward},
     {"native_layer_norm_backward", BODY, host_real, body_norm_backward},

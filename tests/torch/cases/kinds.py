@@ -327,6 +327,28 @@ def bags() -> Iterator[Case]:
     yield "weighted", weighted
 
 
+def lists() -> Iterator[Case]:
+    """What an optimizer does to all parameters, beside the CPU one by one."""
+    for dtype, by in itertools.product(
+        (torch.bfloat16, torch.float16, torch.float32, torch.complex64, torch.int32),
+        (0.3, 7.77, 3, True, [0.3, 1 / 3], [2, 0.9]),
+    ):
+        numbers = by if isinstance(by, list) else [by, by]
+        whole = all(isinstance(number, int) for number in numbers)
+        if not whole and not dtype.is_floating_point and not dtype.is_complex:
+            continue
+
+        def run(device: str, t: torch.dtype = dtype, by: Any = by) -> Any:
+            given = [(3 * noise(n, seed=n)).to(t).to(device) for n in (5, 4096)]
+            if device == "cpu":
+                numbers = by if isinstance(by, list) else [by, by]
+                return [x.mul_(number) for x, number in zip(given, numbers)]
+            torch._foreach_mul_(given, by)
+            return given
+
+        yield f"multiplied by {by} {dtype}", run
+
+
 def missing() -> str:
     try:
         torch.ops.aten._cslt_compress(torch.zeros(4, 4, device="cuda"))
@@ -341,6 +363,7 @@ CASES: Dict[str, Callable[[], Iterator[Case]]] = {
     "others": others,
     "packages": packages,
     "bags": bags,
+    "lists": lists,
 }
 
 if __name__ == "__main__":
