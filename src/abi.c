@@ -14,8 +14,10 @@
 #include "plan/plan.h"
 #include "track/gradients.h"
 #include "track/ledger.h"
+#include "track/native.h"
 #include "track/place.h"
 #include "track/roots.h"
+#include "track/site.h"
 #include "track/steps.h"
 
 AS_EXPORT int actswap_abi_version(void)
@@ -47,6 +49,11 @@ AS_EXPORT int actswap_attach(const struct actswap_verbs *verbs, void *context)
 
     if (HAS(struct actswap_verbs, framework, verbs->size))
         atomic_store(&engine->framework, verbs->framework);
+    const char *glue = HAS(struct actswap_verbs, glue, verbs->size) ? verbs->glue : NULL;
+    if (engine->settings.native_stacks &&
+        !as_native_begin(__builtin_return_address(0), glue))
+        as_engine_warn(engine, "no native stacks: libunwind.so.8 is not there (Debian's "
+                               "package is libunwind8)");
     as_pager_attach(engine->pager, verbs, context);
     return 0;
 }
@@ -84,6 +91,16 @@ static bool is_mistaken(struct as_engine *engine, const struct actswap_saved *sa
     return true;
 }
 
+// With native frames, where they are asked for: inside of Python's, or alone.
+static uint32_t site_of(const struct as_engine *engine, uint32_t stack)
+{
+    void *frames[AS_NATIVE_FRAMES];
+
+    if (!engine->settings.native_stacks)
+        return stack;
+    return as_site_keep_native(stack, frames, as_native_take(frames, stack));
+}
+
 AS_EXPORT int actswap_save(const struct actswap_saved *saved, struct actswap_page **page)
 {
     struct as_engine *engine = as_engine_get();
@@ -96,6 +113,7 @@ AS_EXPORT int actswap_save(const struct actswap_saved *saved, struct actswap_pag
     struct actswap_saved all = {0};
     memcpy(&all, saved, saved->size < sizeof(all) ? saved->size : sizeof(all));
     all.size = sizeof(all);
+    all.stack = site_of(engine, all.stack);
     return as_pager_save(engine->pager, &all, page);
 }
 
@@ -119,7 +137,7 @@ AS_EXPORT void actswap_used(int device, const void *address)
 
 AS_EXPORT uint32_t actswap_stack(const char *frames)
 {
-    return as_place_keep_stack(frames);
+    return as_site_keep(frames);
 }
 
 AS_EXPORT void actswap_drop(struct actswap_page *page)

@@ -66,7 +66,7 @@ void as_stack_bind(const struct as_library *bound, PyObject *torch, PyObject *ou
     library = bound;
     take_folder(torch, inside[0], sizeof(inside[0]));
     take_folder(ours, inside[1], sizeof(inside[1]));
-    wanted = !setting || strcmp(setting, "none") != 0;
+    wanted = !setting || (strcmp(setting, "none") != 0 && strcmp(setting, "native") != 0);
     *(void **)&frame_back = dlsym(RTLD_DEFAULT, "PyFrame_GetBack");
     *(void **)&frame_lasti = dlsym(RTLD_DEFAULT, "PyFrame_GetLasti");
 }

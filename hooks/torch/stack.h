@@ -4,7 +4,8 @@
 
 // Which code saves a tensor. Frames are read where a tensor is saved, as there the thread
 // holds the GIL; in an allocation it does not. A stack is told to the library once and is
-// a number from then on: later it costs a walk over its frames (ACTSWAP_STACKS=none: none).
+// a number from then on: later it costs a walk over its frames, unless ACTSWAP_STACKS wants
+// none of Python's.
 //
 // Thread-safety: everything here is called with the GIL held.
 

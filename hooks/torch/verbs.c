@@ -104,4 +104,7 @@ const struct actswap_verbs as_verbs = {
     .release = release,
     .holders = holders,
     .framework = as_framework.label,
+    .glue = "torch::autograd::PySavedVariableHooks::\n"
+            "torch::autograd::SavedVariable::\n"
+            "c10::impl::",
 };

@@ -69,6 +69,11 @@ struct actswap_verbs {
     // storage would have to be brought in beside the one that lives. NULL: not known; it
     // lets go all the same.
     size_t (*holders)(void *context, void *ref);
+
+    // How the names of native functions begin that lie between the script's code and a
+    // save and say nothing of either, divided by newlines: the report leaves them out of
+    // native stacks. NULL: there are none.
+    const char *glue;
 };
 
 // Connects the one framework of this process. `verbs` and `context` must outlive it.

@@ -232,10 +232,12 @@ static int read_ranks(struct as_settings *settings, const char *value,
 static int read_stacks(struct as_settings *settings, const char *value,
                        const struct complaint *complaint)
 {
-    static const char *const names[] = {"python", "none", NULL};
+    static const char *const names[] = {"python", "native", "all", "none", NULL};
+    const int choice = read_choice(value, "a kind of stacks", names, complaint);
 
     settings->stacks = value;
-    return read_choice(value, "a kind of stacks", names, complaint) < 0 ? -EINVAL : 0;
+    settings->native_stacks = choice == 1 || choice == 2;
+    return choice < 0 ? -EINVAL : 0;
 }
 
 static int read_skip(struct as_settings *settings, const char *value,
@@ -379,8 +381,11 @@ static const struct setting table[] = {
      "time, %q{VARIABLE}, %%. A file that exists is kept: the new one gets a number.",
      read_report},
     {"ACTSWAP_RANKS", "all|0|0,7", "all", "The ranks that write a report.", read_ranks},
-    {"ACTSWAP_STACKS", "python|none", "python",
-     "Whether the report says which lines of the script save tensors.", read_stacks},
+    {"ACTSWAP_STACKS", "python|native|all|none", "python",
+     "How the report says which code saves tensors: by lines of the script, by the "
+     "native "
+     "functions that they end in (libunwind finds them), or by both.",
+     read_stacks},
     {"ACTSWAP_LOG", "quiet|error|warn|info|debug", "info on rank 0, warn on others",
      "How much is said.", read_log},
     {"ACTSWAP_LOG_FILE", "PATH", "standard error", "Where it is said.", read_log_file},

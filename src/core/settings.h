@@ -26,7 +26,8 @@ struct as_settings {
     const char *report; // path template, NULL: off
     const char *log_file; // path template or NULL
     const char *ranks; // "all" or a list
-    const char *stacks; // "python" or "none"
+    const char *stacks; // "python", "native", "all" or "none"
+    bool native_stacks; // one of those that have native frames
     const char *skip; // program names
     const char *run_id; // or NULL
     int log_level; // enum as_log_level, -1: by rank

@@ -12,6 +12,7 @@
 #include "report/report.h"
 #include "track/ledger.h"
 #include "track/place.h"
+#include "track/site.h"
 #include "track/tally.h"
 
 enum { SITES_MOST = 200, MODULES_MOST = 1000, STACKS_MOST = 256 << 10 }; // bytes of text
@@ -78,7 +79,7 @@ static void limit_text(struct ranking *ranking)
     size_t bytes = 0;
 
     for (uint32_t i = 0; i < ranking->count; i++) {
-        const char *frames = as_place_stack(ranking->places[i]);
+        const char *frames = as_site_text(ranking->places[i]);
 
         bytes += frames ? strlen(frames) : 0;
         if (bytes > STACKS_MOST)
@@ -112,7 +113,7 @@ static void write_sites(struct as_json *json, const struct as_tally *tally)
     limit_text(&ranking);
     as_json_open(json, "stacks", '[');
     for (uint32_t i = 0; i < ranking.count; i++)
-        write_stack(json, as_place_stack(ranking.places[i]));
+        write_stack(json, as_site_text(ranking.places[i]));
     as_json_close(json, ']');
     as_json_open(json, "sites", '[');
     for (uint32_t i = 0; i < ranking.count; i++) {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 4 << 20, DEPTH_MAX = 32 };
+enum { DEPTH_MAX = 32 };
 
 struct block {
     uint64_t number;
@@ -26,16 +26,9 @@ struct word {
     int bytes;
 };
 
-struct stack {
-    char *frames;
-    UT_hash_handle hh;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block blocks[AS_PLACES], *blocks_by_number; // from 1
-static struct stack stacks[AS_PLACES], *stacks_by_frames; // from 1
-static uint32_t block_count = 1, stack_count = 1;
-static size_t text_bytes_kept;
+static uint32_t block_count = 1;
 
 struct level {
     uint64_t number;
@@ -214,51 +207,4 @@ void as_place_leave(uint64_t number)
     run.depth = at - 1;
     if (run.again != at)
         run.now = run.levels[run.depth].outer;
-}
-
-// Under the lock: the same frames are not there. Takes `copy` unless it returns
-// AS_PLACE_FURTHER.
-static uint32_t add_stack(char *copy, size_t length)
-{
-    struct stack *stack = &stacks[stack_count];
-
-    if (stack_count == AS_PLACE_FURTHER || text_bytes_kept + length > TEXT_MOST)
-        return AS_PLACE_FURTHER;
-    stack->frames = copy;
-    HASH_ADD_KEYPTR(hh, stacks_by_frames, copy, length, stack);
-    if (!stack->hh.tbl) { // no memory
-        stack->frames = NULL;
-        return AS_PLACE_FURTHER;
-    }
-    text_bytes_kept += length;
-    return stack_count++;
-}
-
-uint32_t as_place_keep_stack(const char *frames)
-{
-    char *copy = frames ? strdup(frames) : NULL;
-    if (!copy)
-        return AS_PLACE_FURTHER;
-
-    const size_t length = strlen(copy);
-    struct stack *stack;
-    uint32_t place;
-    pthread_mutex_lock(&lock);
-    HASH_FIND(hh, stacks_by_frames, copy, length, stack);
-    place = stack ? (uint32_t)(stack - stacks) : add_stack(copy, length);
-    if (!stack && place != AS_PLACE_FURTHER)
-        copy = NULL;
-    pthread_mutex_unlock(&lock);
-    free(copy);
-    return place;
-}
-
-const char *as_place_stack(uint32_t stack)
-{
-    if (stack == AS_PLACE_FURTHER)
-        return "(further call sites)";
-    pthread_mutex_lock(&lock);
-    const char *frames = stack < stack_count ? stacks[stack].frames : NULL;
-    pthread_mutex_unlock(&lock);
-    return frames;
 }

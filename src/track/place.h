@@ -2,10 +2,10 @@
 #ifndef AS_TRACK_PLACE_H
 #define AS_TRACK_PLACE_H
 
-// Where in the model and in the code memory is made: blocks and other parts, by the number
-// that the framework gives them, and call stacks. Both are kept once and known by a small
-// index, 0 being none. There are at most AS_PLACES of each: further ones all are
-// AS_PLACE_FURTHER, so that what they hold is told, if not which of them.
+// Where in the model memory is made: blocks and other parts, by the number that the
+// framework gives them. Each is kept once and known by a small index, 0 being none. There
+// are at most AS_PLACES: further ones all are AS_PLACE_FURTHER, so that what they hold is
+// told, if not which of them.
 //
 // Thread-safety: every function may be called from any thread. The running block is a
 // thread's own.
@@ -47,13 +47,5 @@ void as_place_again(bool begins);
 // left; a number that was not entered changes nothing.
 void as_place_enter(uint64_t number);
 void as_place_leave(uint64_t number);
-
-// Keeps the frames of a stack, outermost first, each "file.py:12 function", divided by
-// newlines. Returns its index, the one that the same frames got before. NULL: a stack that
-// the caller has no room for.
-uint32_t as_place_keep_stack(const char *frames);
-
-// As it was kept, or NULL.
-const char *as_place_stack(uint32_t stack);
 
 #endif

@@ -50,12 +50,13 @@ for _ in range(2):
 PARAMETERS = 3 * (256 * 256 * 4 + 1024)
 
 
-def run(folder: Path, *arguments: str, **settings: str) -> Any:
+def run(folder: Path, *arguments: str, libraries: str = "", **settings: str) -> Any:
     script = folder / "script.py"
     script.write_text(SCRIPT)
     env = environment(
         report=str(folder / "report.json"), sim_compute="shapes", **settings
     )
+    env["LD_LIBRARY_PATH"] = libraries
     return Run([str(script), *arguments], env)
 
 
@@ -99,6 +100,32 @@ def test_without_stacks_there_are_blocks(tmp_path: Path) -> None:
     report = read(tmp_path)
     assert report["stacks"] == report["sites"] == []
     assert {row["module"] for row in report["modules"]} >= {"layers.0", "layers.2"}
+
+
+def test_native_frames_alone_and_inside_of_python(tmp_path: Path) -> None:
+    run(tmp_path)
+    lines = read(tmp_path)["stacks"]
+    run(tmp_path, stacks="all")
+    (both,) = read(tmp_path, "report.2.json")["stacks"]
+    run(tmp_path, stacks="native")
+    (native,) = read(tmp_path, "report.3.json")["stacks"]
+    # torch.exp, that is to say from Python's binding to autograd's own function.
+    inside = both[len(lines[0]) :]
+    assert [both[: len(lines[0])]] == lines
+    assert inside[0].startswith("libtorch_python.so ")
+    assert inside[-1].startswith("libtorch_cpu.so torch::autograd::VariableType::")
+    assert inside[-1].endswith("::exp")
+    assert "libtorch_cpu.so at::_ops::exp::call" in inside
+    assert native[-len(inside) :] == inside
+    assert len(native) > len(inside) and not set(native) & set(lines[0])
+    assert not [f for f in native if "(anonymous namespace)" not in f and "(" in f]
+
+
+def test_without_libunwind_stacks_are_of_python(tmp_path: Path) -> None:
+    (tmp_path / "libunwind.so.8").write_text("not a library")
+    said = run(tmp_path, stacks="all", libraries=str(tmp_path)).err
+    assert "no native stacks: libunwind.so.8 is not there" in said
+    assert read(tmp_path)["stacks"][0][-1] == "script.py:12 Wide.forward"
 
 
 def test_out_of_memory_says_who_and_what_comes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
 
 #include "track/ledger.h"
 #include "track/place.h"
+#include "track/site.h"
 #include "track/tally.h"
 
 static struct as_ledger *ledger;
@@ -188,24 +189,24 @@ Test(places, there_is_an_end_to_stacks_and_blocks)
 {
     char frames[32];
 
-    const uint32_t first = as_place_keep_stack("a.py:1 f");
+    const uint32_t first = as_site_keep("a.py:1 f");
     cr_expect_gt(first, 0);
-    cr_expect_eq(as_place_keep_stack("a.py:1 f"), first);
+    cr_expect_eq(as_site_keep("a.py:1 f"), first);
     for (unsigned i = 0; i < AS_PLACES + 100; i++) {
         snprintf(frames, sizeof(frames), "b.py:%u g", i);
-        cr_assert_lt(as_place_keep_stack(frames), AS_PLACES);
+        cr_assert_lt(as_site_keep(frames), AS_PLACES);
         cr_assert_lt(as_place_of(1000 + i), AS_PLACES);
     }
-    cr_expect_eq(as_place_keep_stack("c.py:1 h"), AS_PLACE_FURTHER);
-    cr_expect_eq(as_place_keep_stack(NULL), AS_PLACE_FURTHER);
+    cr_expect_eq(as_site_keep("c.py:1 h"), AS_PLACE_FURTHER);
+    cr_expect_eq(as_site_keep(NULL), AS_PLACE_FURTHER);
     cr_expect_eq(as_place_of(1), AS_PLACE_FURTHER);
-    cr_expect_str_eq(as_place_stack(AS_PLACE_FURTHER), "(further call sites)");
+    cr_expect_str_eq(as_site_text(AS_PLACE_FURTHER), "(further call sites)");
     as_place_name(1, "late");
     char text[64];
     as_place_text(AS_PLACE_FURTHER, text, sizeof(text));
     cr_expect_str_eq(text, "(further modules)");
-    cr_expect_str_eq(as_place_stack(first), "a.py:1 f");
-    cr_expect_null(as_place_stack(AS_PLACES));
+    cr_expect_str_eq(as_site_text(first), "a.py:1 f");
+    cr_expect_null(as_site_text(AS_PLACES));
 }
 
 Test(places, there_is_an_end_to_the_text_of_stacks)
@@ -218,11 +219,11 @@ Test(places, there_is_an_end_to_the_text_of_stacks)
     frames[LENGTH] = '\0';
     for (char i = 0; i < 4; i++) {
         frames[0] = (char)('a' + i);
-        cr_expect_neq(as_place_keep_stack(frames), AS_PLACE_FURTHER);
+        cr_expect_neq(as_site_keep(frames), AS_PLACE_FURTHER);
     }
     frames[0] = 'e';
-    cr_expect_eq(as_place_keep_stack(frames), AS_PLACE_FURTHER);
-    cr_expect_eq(as_place_keep_stack("short"), AS_PLACE_FURTHER);
+    cr_expect_eq(as_site_keep(frames), AS_PLACE_FURTHER);
+    cr_expect_eq(as_site_keep("short"), AS_PLACE_FURTHER);
     free(frames);
 }
 

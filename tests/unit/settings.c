@@ -100,9 +100,8 @@ Test(settings, each_other_setting_refuses_nonsense)
         "ACTSWAP_RANKS=first",      "ACTSWAP_LOG=loud",      "ACTSWAP_LOG_FILE=%",
         "ACTSWAP_DIGEST=2",         "ACTSWAP_SIM_GPUS=0",    "ACTSWAP_SIM_ORDER=lat",
         "ACTSWAP_SIM_COMPUTE=all",  "ACTSWAP_MEMORY=0",      "ACTSWAP_MEMORY=50%",
-        "ACTSWAP_MEMORY=forty",     "ACTSWAP_STACKS=native", "ACTSWAP_STACKS=all",
-        "ACTSWAP_BUDGET=0",         "ACTSWAP_BUDGET=0%",     "ACTSWAP_BUDGET=101%",
-        "ACTSWAP_BUDGET=44 GiB",
+        "ACTSWAP_MEMORY=forty",     "ACTSWAP_STACKS=alles",  "ACTSWAP_BUDGET=0",
+        "ACTSWAP_BUDGET=0%",        "ACTSWAP_BUDGET=101%",   "ACTSWAP_BUDGET=44 GiB",
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -114,14 +113,23 @@ Test(settings, each_other_setting_refuses_nonsense)
 Test(settings, each_other_setting_takes_good_values)
 {
     const char *environment[] = {
-        "ACTSWAP_STRICT=no",          "ACTSWAP_HOST_MEMORY=50%",
-        "ACTSWAP_REPORT=off",         "ACTSWAP_RANKS=0,7",
-        "ACTSWAP_LOG=debug",          "ACTSWAP_LOG_FILE=log.%r",
-        "ACTSWAP_SKIP=sh,make",       "ACTSWAP_DIGEST=ON",
-        "ACTSWAP_RUN_ID=r1",          "ACTSWAP_SIM_GPU=l40s",
-        "ACTSWAP_SIM_GPUS=2",         "ACTSWAP_SIM_ORDER=late",
-        "ACTSWAP_SIM_COMPUTE=values", "ACTSWAP_MEMORY=40GiB",
-        "ACTSWAP_BUDGET=90%",         NULL,
+        "ACTSWAP_STRICT=no",
+        "ACTSWAP_HOST_MEMORY=50%",
+        "ACTSWAP_REPORT=off",
+        "ACTSWAP_RANKS=0,7",
+        "ACTSWAP_LOG=debug",
+        "ACTSWAP_LOG_FILE=log.%r",
+        "ACTSWAP_SKIP=sh,make",
+        "ACTSWAP_DIGEST=ON",
+        "ACTSWAP_RUN_ID=r1",
+        "ACTSWAP_SIM_GPU=l40s",
+        "ACTSWAP_SIM_GPUS=2",
+        "ACTSWAP_SIM_ORDER=late",
+        "ACTSWAP_SIM_COMPUTE=values",
+        "ACTSWAP_MEMORY=40GiB",
+        "ACTSWAP_BUDGET=90%",
+        "ACTSWAP_STACKS=all",
+        NULL,
     };
 
     cr_assert_eq(read_all(environment), 0, "%s", message);
@@ -131,6 +139,7 @@ Test(settings, each_other_setting_takes_good_values)
     cr_expect_str_eq(settings.ranks, "0,7");
     cr_expect_eq(settings.log_level, AS_LOG_DEBUG);
     cr_expect(settings.digest);
+    cr_expect(settings.native_stacks);
     cr_expect_eq(settings.sim_gpus, 2);
     cr_expect_eq(settings.memory_bytes, UINT64_C(40) << 30);
     cr_expect_eq(settings.budget_percent, 90);
@@ -142,8 +151,8 @@ Test(settings, each_other_setting_takes_good_values)
 
 Test(settings, what_is_not_there_lists_what_is)
 {
-    expect_refused("ACTSWAP_STACKS=native",
-                   "ACTSWAP_STACKS=native is not a kind of stacks (python, none)");
+    expect_refused("ACTSWAP_STACKS=lines", "ACTSWAP_STACKS=lines is not a kind of stacks "
+                                           "(python, native, all, none)");
     expect_refused("ACTSWAP_DISK=/tmp:1GiB",
                    "ACTSWAP_DISK is not a setting (actswap help env lists all)");
     expect_refused("ACTSWAP_MEMORY=90%",

@@ -58,6 +58,22 @@ def check_parts() -> None:
     assert rows == expected, rows
 
 
+def check_stacks() -> None:
+    """Its saves are told by its own functions, which no other object could name."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        train("early", "off", ACTSWAP_REPORT=report, ACTSWAP_STACKS="native")
+        with open(report, encoding="utf-8") as file:
+            told = json.load(file)
+    program = os.path.basename(TRAINER)
+    assert told["sites"], told["warnings"]
+    for site in told["sites"]:
+        frames = told["stacks"][site["stack"]]
+        assert frames[-1].startswith(f"{program} "), frames
+        assert f"{program} main" in frames, frames
+        assert "libactswap" not in " ".join(frames), frames
+
+
 def main() -> None:
     plain, _ = train("early", "off", watched=False)
     assert plain[0].startswith("loss 1 ") and plain[-1].startswith("parameters ")
@@ -100,6 +116,7 @@ def main() -> None:
     # Two buffers of pinned memory: two activations a step find room.
     assert figures["out"] == STEPS * 2 * ACTIVATION, figures
     check_parts()
+    check_stacks()
     print("trainer: bit-equal")
 
 
