@@ -183,8 +183,10 @@ static void in_child(void)
 {
     const struct as_engine *engine = atomic_load(&the_engine);
 
-    if (engine && atomic_load(&engine->used))
-        atomic_store(&left_alone, true);
+    if (!engine || !atomic_load(&engine->used))
+        return;
+    atomic_store(&left_alone, true);
+    as_pager_forked(engine->pager);
 }
 
 // --- Report

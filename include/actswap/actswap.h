@@ -125,6 +125,7 @@ enum actswap_reason {
     ACTSWAP_KEPT_BACKWARD, // saved while a backward runs
     ACTSWAP_KEPT_DETACHED, // no framework attached, or the library is switched off
     ACTSWAP_KEPT_DEVICE, // the device refused a call of ours
+    ACTSWAP_KEPT_DISK, // no pinned memory left, and the disk is full, slow or failed
     ACTSWAP_KEPT_REASONS, // how many there are
 };
 
@@ -164,7 +165,8 @@ struct actswap_resident {
 // and the page stays where it is until its last drop. A storage that was given other
 // memory since its save, or none, does not leave any more: `ref` is that storage as it is,
 // and `address` what it was.
-// -ENOMEM: the framework had no device memory. -EIO: the device refused the copy.
+// -ENOMEM: the framework had no device memory. -EIO: the device refused the copy, or the
+// disk gave back other bytes than were written.
 int actswap_need(struct actswap_page *page, void *stream, struct actswap_resident *out);
 
 // A saved storage that has no page is used, at this address: tells how long it waited, and

@@ -212,7 +212,8 @@ int as_check_settings(const struct as_options *options)
     const struct {
         const char *option, *value, *variable;
     } given[] = {{"-p", options->policy, "ACTSWAP_POLICY="},
-                 {"-b", options->budget, "ACTSWAP_BUDGET="}};
+                 {"-b", options->budget, "ACTSWAP_BUDGET="},
+                 {"-d", options->disk, "ACTSWAP_DISK="}};
     struct as_settings settings;
     char message[MESSAGE_BYTES];
     if (!as_settings_read(&settings, environ, message, sizeof(message)))

@@ -81,6 +81,8 @@ static int prepare(struct comparison *all)
     if (!err)
         err = as_launch_set("ACTSWAP_BUDGET", options->budget);
     if (!err)
+        err = as_launch_set("ACTSWAP_DISK", options->disk);
+    if (!err)
         err = check_policies(all);
     if (!err)
         err = as_launch_name_run();

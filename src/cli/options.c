@@ -51,6 +51,13 @@ struct verb {
             "(default: ACTSWAP_BUDGET or none)",                                         \
             0                                                                            \
     }
+#define OPTION_DISK                                                                      \
+    {                                                                                    \
+        "disk", 'd', "FOLDER:SIZE", 0,                                                   \
+            "Where activations go on to once pinned memory is full, under offload "      \
+            "(default: ACTSWAP_DISK or none)",                                           \
+            0                                                                            \
+    }
 #define OPTION_COMPUTE                                                                   \
     {                                                                                    \
         "compute", KEY_COMPUTE, "HOW", 0,                                                \
@@ -109,6 +116,7 @@ static const struct verb verbs[] = {
         .options = {OPTION_GPU,
                     OPTION_POLICY,
                     OPTION_BUDGET,
+                    OPTION_DISK,
                     OPTION_COMPUTE,
                     OPTION_ORDER,
                     OPTION_CHECK,
@@ -126,8 +134,13 @@ static const struct verb verbs[] = {
             "Replaces itself by the program: signals, process id and exit code are the "
             "program's own. 2: bad option or setting; 125: actswap could not start it; "
             "126, 127: not executable, not found.",
-        .options =
-            {OPTION_POLICY, OPTION_BUDGET, OPTION_FOLDER, OPTION_FORCE, OPTION_HELP, {0}},
+        .options = {OPTION_POLICY,
+                    OPTION_BUDGET,
+                    OPTION_DISK,
+                    OPTION_FOLDER,
+                    OPTION_FORCE,
+                    OPTION_HELP,
+                    {0}},
     },
     {
         .name = "compare",
@@ -144,6 +157,7 @@ static const struct verb verbs[] = {
                     {"policy", 'p', "POLICY,...", 0,
                      "What to compare (default off,offload,recompute)", 0},
                     OPTION_BUDGET,
+                    OPTION_DISK,
                     OPTION_COMPUTE,
                     OPTION_ORDER,
                     {"output", 'o', "DIR", 0,
@@ -189,6 +203,8 @@ static const char **text_of(struct as_options *options, int key)
         return &options->policy;
     case 'b':
         return &options->budget;
+    case 'd':
+        return &options->disk;
     case KEY_COMPUTE:
         return &options->compute;
     case KEY_ORDER:

@@ -173,6 +173,28 @@ static int read_host_memory(struct as_settings *settings, const char *value,
                       complaint);
 }
 
+// The folder ends at the last colon.
+static int read_disk(struct as_settings *settings, const char *value,
+                     const struct complaint *complaint)
+{
+    const char *colon = strrchr(value, ':');
+    uint64_t bytes;
+
+    if (as_text_bytes(value, &bytes) == 0)
+        return complain(complaint, "lacks a folder: FOLDER:%s", value);
+    if (!colon || strchr(colon, '/'))
+        return complain(complaint, "lacks a size: %s:64GiB", value);
+    if (colon == value)
+        return complain(complaint, "lacks a folder: FOLDER%s", value);
+    if (as_text_bytes(colon + 1, &settings->disk_bytes))
+        return complain(complaint,
+                        "does not end in a size: %.*s:64GiB (64GiB, 48GB, bytes)",
+                        (int)(colon - value), value);
+    settings->disk = value;
+    settings->disk_folder_bytes = (size_t)(colon - value);
+    return 0;
+}
+
 static int read_budget(struct as_settings *settings, const char *value,
                        const struct complaint *complaint)
 {
@@ -376,6 +398,10 @@ static const struct setting table[] = {
      read_memory},
     {"ACTSWAP_HOST_MEMORY", "SIZE|PERCENT", "a fair share of what is free",
      "The most pinned host memory for this rank.", read_host_memory},
+    {"ACTSWAP_DISK", "FOLDER:SIZE", "none",
+     "Where activations go on to once that is full, under offload: a file in this folder "
+     "of at most this size, which has no name and ends with the process.",
+     read_disk},
     {"ACTSWAP_REPORT", "PATH|off", "actswap-%i/rank%r.json",
      "The report's file. %p pid, %h host, %r rank, %i run id, %e program, %t start "
      "time, %q{VARIABLE}, %%. A file that exists is kept: the new one gets a number.",

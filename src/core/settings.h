@@ -23,6 +23,9 @@ struct as_settings {
     uint64_t memory_bytes; // that a card is to have, 0: its own
     uint64_t host_memory_bytes; // 0: the default share
     unsigned host_memory_percent;
+    const char *disk; // the folder, disk_folder_bytes long, and more; NULL: none
+    size_t disk_folder_bytes;
+    uint64_t disk_bytes;
     const char *report; // path template, NULL: off
     const char *log_file; // path template or NULL
     const char *ranks; // "all" or a list

@@ -169,7 +169,7 @@ static struct actswap_page *hold_first(struct as_pager *pager, struct as_page_li
     struct actswap_page *page = list->first;
     if (page) {
         // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a page that ended is in no list
-        as_page_unlink(page);
+        as_page_unlink(page, AS_PAGE_WAITS);
         page->holds++;
         *needs = page->needs;
     }
@@ -192,7 +192,8 @@ static void put(struct as_pager *pager, struct as_page_list *list,
                 struct actswap_page *page, unsigned needs)
 {
     pthread_mutex_lock(&pager->lock);
-    if (page->users && page->needs == needs && !page->stays && !page->list)
+    if (page->users && page->needs == needs && !page->stays &&
+        !page->nodes[AS_PAGE_WAITS].list)
         as_page_append(list, page);
     pthread_mutex_unlock(&pager->lock);
     as_evict_unhold(pager, page);
@@ -204,7 +205,7 @@ static void move_all(struct as_pager *pager, struct as_page_list *from,
     pthread_mutex_lock(&pager->lock);
     while (from->first) {
         struct actswap_page *page = from->first;
-        as_page_unlink(page);
+        as_page_unlink(page, AS_PAGE_WAITS);
         as_page_append(to, page);
     }
     pthread_mutex_unlock(&pager->lock);
@@ -305,7 +306,7 @@ static struct actswap_page *take_first(struct as_pager *pager, struct as_page_li
     pthread_mutex_lock(&pager->lock);
     struct actswap_page *page = list->first;
     if (page)
-        as_page_unlink(page);
+        as_page_unlink(page, AS_PAGE_WAITS);
     pthread_mutex_unlock(&pager->lock);
     return page;
 }
@@ -315,7 +316,8 @@ void as_evict_finish(struct as_pager *pager)
     // Each once: one that is put off again is behind the last of now.
     pthread_mutex_lock(&pager->lock);
     size_t count = 0;
-    for (struct actswap_page *page = pager->put_off.first; page; page = page->next)
+    for (struct actswap_page *page = pager->put_off.first; page;
+         page = page->nodes[AS_PAGE_WAITS].next)
         count++;
     pthread_mutex_unlock(&pager->lock);
     while (count--) {

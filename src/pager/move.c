@@ -2,6 +2,7 @@
 #include "cuda/runtime.h"
 #include "pager/edges.h"
 #include "pager/lane.h"
+#include "pager/spill.h"
 #include "pager/state.h"
 
 // Waits until a failed move left nothing behind, so that its memory can go elsewhere.
@@ -37,16 +38,17 @@ int as_move_out(struct actswap_page *page, void *producer)
     return err;
 }
 
-static int queue_in(struct actswap_page *page, void *address, void *stream)
+static int queue_in(struct actswap_page *page, const void *host, void *address,
+                    void *stream)
 {
     struct as_lane *lane = page->lane;
     int err = page->arrived ? 0 : as_lane_take(lane, &page->arrived);
     if (!err)
         err = as_edge_allocated(lane, stream);
     if (!err)
-        err = as_edge_filled(lane, page->copied);
+        err = page->copied ? as_edge_filled(lane, page->copied) : 0;
     if (!err)
-        err = as_cuda_copy_in(address, page->buffer.host, page->bytes, lane->in);
+        err = as_cuda_copy_in(address, host, page->bytes, lane->in);
     if (!err)
         err = as_cuda_event_record(page->arrived, lane->in);
     if (!err)
@@ -54,12 +56,16 @@ static int queue_in(struct actswap_page *page, void *address, void *stream)
     return drained(lane->in, err);
 }
 
-int as_move_in(struct actswap_page *page, void *address, void *stream)
+// What is not pinned is the caller's to free at once.
+int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream)
 {
     struct as_before before;
+    const void *host = loose ? loose : page->buffer.host;
     int err = as_device_enter(page->lane->device, &before);
     if (!err)
-        err = queue_in(page, address, stream);
+        err = queue_in(page, host, address, stream);
+    if (!err && loose)
+        err = as_cuda_stream_synchronize(page->lane->in);
     as_device_leave(&before);
     return err;
 }
@@ -73,13 +79,25 @@ void as_move_forget(struct as_pager *pager, struct actswap_page *page)
     as_lane_give(page->lane, other);
     page->copied = page->arrived = NULL;
     page->buffer.host = NULL;
-    if (!buffer.host) {
+    if (buffer.host) {
+        // The out lane waited for the event of the buffer's last user when this page took
+        // it.
+        as_lane_give(pager->lanes[buffer.device], buffer.event);
+        buffer.event = last;
+        buffer.device = page->lane->device;
+    } else {
         as_lane_give(page->lane, last);
-        return;
     }
-    // The out lane waited for the event of the buffer's last user when this page took it.
-    as_lane_give(pager->lanes[buffer.device], buffer.event);
-    buffer.event = last;
-    buffer.device = page->lane->device;
-    as_slab_give(pager->slab, &buffer);
+    as_spill_forget(pager, page, &buffer);
+}
+
+void as_move_unpin(struct as_pager *pager, const struct as_buffer *buffer)
+{
+    struct as_before before;
+    as_guard_enter(&before);
+    if (buffer->event)
+        as_cuda_event_synchronize(buffer->event);
+    as_lane_give(pager->lanes[buffer->device], buffer->event);
+    as_cuda_host_free(buffer->host);
+    as_guard_leave(&before);
 }

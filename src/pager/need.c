@@ -2,12 +2,14 @@
 //
 // How a page is found on the device or comes in again.
 #include <errno.h>
+#include <stdlib.h>
 
 #include "core/clock.h"
 #include "core/log.h"
 #include "cuda/runtime.h"
 #include "pager/edges.h"
 #include "pager/lane.h"
+#include "pager/spill.h"
 #include "pager/state.h"
 #include "track/ledger.h"
 #include "track/place.h"
@@ -45,7 +47,7 @@ static bool find_resident(struct as_pager *pager, struct actswap_page *page,
     bool resident = page->ref;
     if (!page->needs++)
         note_use(pager, page);
-    as_page_unlink(page);
+    as_page_unlink(page, AS_PAGE_WAITS);
     if (page->restored && resident && page->users && !page->stays)
         as_page_append(&pager->back, page);
     out->address = page->address;
@@ -116,7 +118,12 @@ static int bring_in(struct as_pager *pager, struct actswap_page *page, void *str
         return 0; // nothing was queued on it
     }
     as_ledger_tag(pager->ledger, page->lane->device, address, ACTSWAP_ACTIVATION);
-    int err = as_move_in(page, address, owner);
+    void *loose;
+    int err = as_spill_fetch(pager, page, &loose);
+    const bool lost = err;
+    if (!err)
+        err = as_move_in(page, loose, address, owner);
+    free(loose);
     pthread_mutex_lock(&pager->lock);
     page->arriving = false;
     page->stays |= captured && !err;
@@ -126,6 +133,8 @@ static int bring_in(struct as_pager *pager, struct actswap_page *page, void *str
     pthread_mutex_unlock(&pager->lock);
     if (err)
         page->verbs->release(page->context, ref);
+    if (lost)
+        return -EBADMSG;
     return err ? -EIO : 0;
 }
 
@@ -151,5 +160,11 @@ int as_pager_need(struct as_pager *pager, struct actswap_page *page, void *strea
                "pager: cannot bring %zu KiB of a saved tensor back%s: the device refused",
                page->bytes >> 10,
                as_stream_captured(stream) ? " while its stream is captured" : "");
-    return err;
+    if (err != -EBADMSG)
+        return err;
+    as_log(AS_LOG_ERROR,
+           "pager: %zu KiB of a saved tensor are lost: the disk does not give back what "
+           "was written to it. Run again without ACTSWAP_DISK, or with another folder",
+           page->bytes >> 10);
+    return -EIO;
 }

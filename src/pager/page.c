@@ -24,32 +24,30 @@ static_assert(sizeof(struct as_page_key) == 4 * sizeof(uint64_t),
 
 void as_page_append(struct as_page_list *list, struct actswap_page *page)
 {
-    assert(!page->list);
-    page->list = list;
-    page->previous = list->last;
-    page->next = NULL;
+    struct as_page_node *node = &page->nodes[list->use];
+    assert(!node->list);
+    *node = (struct as_page_node){.list = list, .previous = list->last};
     if (list->last)
-        list->last->next = page;
+        list->last->nodes[list->use].next = page;
     else
         list->first = page;
     list->last = page;
 }
 
-void as_page_unlink(struct actswap_page *page)
+void as_page_unlink(struct actswap_page *page, enum as_page_use use)
 {
-    struct as_page_list *list = page->list;
-    if (!list)
+    const struct as_page_node node = page->nodes[use];
+    if (!node.list)
         return;
-    if (page->previous)
-        page->previous->next = page->next;
+    if (node.previous)
+        node.previous->nodes[use].next = node.next;
     else
-        list->first = page->next;
-    if (page->next)
-        page->next->previous = page->previous;
+        node.list->first = node.next;
+    if (node.next)
+        node.next->nodes[use].previous = node.previous;
     else
-        list->last = page->previous;
-    page->list = NULL;
-    page->previous = page->next = NULL;
+        node.list->last = node.previous;
+    page->nodes[use] = (struct as_page_node){0};
 }
 
 struct as_page_table *as_page_table_create(void)

@@ -4,8 +4,8 @@
 
 // One saved storage, the table that finds it again, and the lists that pages wait in.
 //
-// A page has a device copy while `ref` is set and a host copy while `buffer.host` is. It
-// lives as long as a save's interest in it (users) or a thread works on it (holds).
+// A page has a device copy while `ref` is set, a host copy while `buffer.host` is, and one
+// on the disk while `on_disk` is. It lives as long as a save's interest in it (users) or a thread works on it (holds).
 //
 // Thread-safety: none of its own. Everything here belongs to the pager's lock, except
 // what is said to be fixed.
@@ -16,8 +16,10 @@
 
 #include <actswap/actswap.h>
 
+#include "pager/disk.h"
 #include "pager/slab.h"
 
+struct as_job;
 struct as_lane;
 struct as_page_links;
 struct as_page_list;
@@ -27,6 +29,18 @@ struct as_page_key {
     const void *address;
     uint64_t generation, version;
     int64_t device;
+};
+
+// What a list is for. A page is in one list of each use at most.
+enum as_page_use {
+    AS_PAGE_WAITS, // to be let go, or for its end
+    AS_PAGE_TIER, // where its bytes are when they are not on the device
+    AS_PAGE_USES,
+};
+
+struct as_page_node {
+    struct as_page_list *list;
+    struct actswap_page *previous, *next;
 };
 
 struct actswap_page {
@@ -53,18 +67,24 @@ struct actswap_page {
     struct as_buffer buffer;
     void *copied, *arrived; // events of the last copy out and in
 
-    struct as_page_list *list;
-    struct actswap_page *previous, *next;
+    bool on_disk; // so that the host copy may go
+    bool unwritten; // and will stay so: the disk did not take it
+    bool unread; // ahead of its need: that failed once
+    bool hollow; // a simulated device did not compute its bytes: there are none to move
+    struct as_extent extent;
+    struct as_job *job; // between host and disk, under way
+
+    struct as_page_node nodes[AS_PAGE_USES];
     struct as_page_links *links; // of the table
 };
 
 struct as_page_list {
     struct actswap_page *first, *last;
+    enum as_page_use use;
 };
 
-// A page is in one list at most.
 void as_page_append(struct as_page_list *list, struct actswap_page *page);
-void as_page_unlink(struct actswap_page *page);
+void as_page_unlink(struct actswap_page *page, enum as_page_use use);
 
 struct as_page_table;
 

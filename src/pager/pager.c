@@ -10,11 +10,14 @@
 #include "pager/admission.h"
 #include "pager/frame.h"
 #include "pager/lane.h"
+#include "pager/spill.h"
 #include "pager/state.h"
 #include "track/place.h"
 
 // As many as one layer's saves, or so: their copies have had time to go out meanwhile.
 enum { OUTSIDE_PAGES = 8 };
+
+enum { HOLLOW_BYTES = 1 << 20 };
 
 // --- Life
 
@@ -30,10 +33,13 @@ struct as_pager *as_pager_create(const struct as_settings *settings,
     pager->ledger = ledger;
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) // before the first forward all is old
         pager->forward_generations[i] = UINT64_MAX;
+    pager->hosted.use = pager->away.use = AS_PAGE_TIER;
     pager->slab = as_slab_create(settings);
+    pager->disk = as_disk_create(settings);
+    pager->jobs = as_jobs_create(pager);
     pager->streams = as_streams_create();
     pager->table = as_page_table_create();
-    if (pager->slab && pager->streams && pager->table)
+    if (pager->slab && pager->disk && pager->jobs && pager->streams && pager->table)
         return pager;
     as_pager_destroy(pager);
     return NULL;
@@ -57,14 +63,21 @@ void as_pager_destroy(struct as_pager *pager)
     if (!pager)
         return;
     as_evict_finish(pager);
+    as_jobs_destroy(pager->jobs);
     if (pager->slab)
         destroy_lanes(pager);
     as_slab_destroy(pager->slab);
+    as_disk_destroy(pager->disk);
     as_streams_destroy(pager->streams);
     as_page_table_destroy(pager->table);
     pthread_cond_destroy(&pager->moved);
     pthread_mutex_destroy(&pager->lock);
     free(pager);
+}
+
+void as_pager_forked(struct as_pager *pager)
+{
+    as_disk_forked(pager->disk);
 }
 
 void as_pager_attach(struct as_pager *pager, const struct actswap_verbs *verbs,
@@ -132,7 +145,7 @@ static bool join(struct as_pager *pager, struct request *request,
         page->users++;
         if (keeps(request)) {
             page->stays = true;
-            as_page_unlink(page);
+            as_page_unlink(page, AS_PAGE_WAITS);
         }
         extra = page->ref || page->arriving;
         if (!extra)
@@ -170,6 +183,13 @@ static struct as_lane *lane_of(struct as_pager *pager, int device)
     return lane;
 }
 
+// Of small ones even a placeholder is kept.
+static bool is_hollow(const struct actswap_saved *saved)
+{
+    return saved->bytes >= HOLLOW_BYTES && as_cuda_skips_bytes() &&
+           !as_cuda_computed(saved->address, saved->bytes);
+}
+
 static struct actswap_page *new_page(struct as_pager *pager, struct request *request,
                                      struct as_lane *lane)
 {
@@ -184,6 +204,7 @@ static struct actswap_page *new_page(struct as_pager *pager, struct request *req
     page->place = as_place_now();
     page->stack = request->saved->stack;
     page->saved_ns = as_clock_ns();
+    page->hollow = is_hollow(request->saved);
     page->users = 1;
     page->stays = true; // until its copy out is queued
     page->ref = request->saved->ref;
@@ -199,8 +220,9 @@ static enum actswap_reason copy_out(struct as_pager *pager, struct actswap_page 
 {
     if (as_streams_see(pager->streams, page->lane->device, producer))
         return ACTSWAP_KEPT_DEVICE;
-    if (as_slab_take(pager->slab, page->bytes, &page->buffer))
-        return ACTSWAP_KEPT_HOST_FULL;
+    if (as_slab_take(pager->slab, page->bytes, &page->buffer) &&
+        as_spill_take(pager, page->bytes, &page->buffer))
+        return pager->settings->disk ? ACTSWAP_KEPT_DISK : ACTSWAP_KEPT_HOST_FULL;
     return as_move_out(page, producer) ? ACTSWAP_KEPT_DEVICE : ACTSWAP_KEPT_NOT;
 }
 
@@ -212,6 +234,7 @@ static void open_page(struct as_pager *pager, struct actswap_page *page,
     pager->totals.out_bytes += page->bytes;
     pager->totals.pages_made++;
     page->stays = keeps(request);
+    as_page_append(&pager->hosted, page);
     if (!page->needs && !page->stays)
         as_page_append(list_of(pager, request), page);
     pthread_mutex_unlock(&pager->lock);
@@ -365,7 +388,7 @@ void as_pager_drop(struct as_pager *pager, struct actswap_page *page)
     page->holds++;
     if (--page->users == 0) {
         as_page_table_remove(pager->table, page);
-        as_page_unlink(page);
+        as_page_unlink(page, AS_PAGE_WAITS);
     }
     pthread_mutex_unlock(&pager->lock);
     as_evict_unhold(pager, page);
@@ -425,10 +448,12 @@ static void begin_backward(struct as_pager *pager)
     as_evict(pager, &pager->outside);
     pthread_mutex_lock(&pager->lock);
     pager->backwards++;
-    for (struct actswap_page *page = pager->shared.first; page; page = page->next)
+    for (struct actswap_page *page = pager->shared.first; page;
+         page = page->nodes[AS_PAGE_WAITS].next)
         count_elsewhere(pager, page);
     as_page_table_each(pager->table, find_elsewhere, pager);
     pthread_mutex_unlock(&pager->lock);
+    as_spill_ahead(pager);
 }
 
 static void end_backward(struct as_pager *pager)
@@ -465,7 +490,7 @@ static int pass(void *event, void *context)
     return 0;
 }
 
-static bool captures(struct as_pager *pager)
+bool as_pager_captures(struct as_pager *pager)
 {
     static const struct as_streams_visitor visitor = {refuse_captured, pass, NULL};
     bool found = false;
@@ -475,18 +500,13 @@ static bool captures(struct as_pager *pager)
     return found;
 }
 
-// Freeing pinned memory may wait for the whole device, and is no call for a capture.
 static void give_back_spare(struct as_pager *pager)
 {
     struct as_buffer buffer;
-    if (as_slab_has_spare(pager->slab) && captures(pager))
+    if (as_slab_has_spare(pager->slab) && as_pager_captures(pager))
         return;
-    while (as_slab_spare(pager->slab, &buffer)) {
-        if (buffer.event)
-            as_cuda_event_synchronize(buffer.event);
-        as_lane_give(pager->lanes[buffer.device], buffer.event);
-        as_cuda_host_free(buffer.host);
-    }
+    while (as_slab_spare(pager->slab, &buffer))
+        as_move_unpin(pager, &buffer);
     as_slab_step(pager->slab);
 }
 
@@ -530,10 +550,13 @@ void as_pager_totals(struct as_pager *pager, struct as_pager_totals *totals)
 {
     struct as_slab_totals slab;
     as_slab_totals(pager->slab, &slab);
+    struct as_disk_totals disk;
+    as_disk_totals(pager->disk, &disk);
     pthread_mutex_lock(&pager->lock);
     *totals = pager->totals;
     totals->pages = as_page_table_count(pager->table);
     pthread_mutex_unlock(&pager->lock);
+    totals->disk = disk;
     totals->pinned_bytes = slab.bytes;
     totals->pinned_peak_bytes = slab.peak_bytes;
     totals->pinned_cap_bytes = slab.cap_bytes;

@@ -7,8 +7,10 @@
 // A page's life: resident (saved, copy out queued on the out lane) -> clean (both
 // copies) -> host only (let go) -> copying in -> resident again, as often as it is
 // needed; it ends with its last drop. It comes in when it is needed: nothing is fetched
-// ahead yet. Nothing here creates a context, and the host waits for a stream only after a
-// call of ours failed or for a page that a captured stream needs. The device is synchronised at one point at most: the end of a step
+// ahead to the device yet. When pinned memory is full, pages go on to a file, by threads
+// of ours, and are read ahead of a backward (spill.c, jobs.c, disk.c). Nothing here creates a context, and the host waits for a stream only after a
+// call of ours failed, for a page that a captured stream needs, or in the disk's threads;
+// who saves waits for the disk when it is slower than the program. The device is synchronised at one point at most: the end of a step
 // that gives pinned memory back, because sizes changed and no room is left. Every edge
 // between streams is an event (edges.c has one function per edge):
 //
@@ -55,6 +57,8 @@
 
 #include <actswap/actswap.h>
 
+#include "pager/disk.h"
+
 struct as_ledger;
 struct as_pager;
 struct as_settings;
@@ -94,10 +98,14 @@ void as_pager_mark(struct as_pager *pager, enum actswap_moment moment);
 void as_pager_stream_made(struct as_pager *pager, int device, void *stream);
 void as_pager_stream_ending(struct as_pager *pager, void *stream);
 
+// In a forked child, where no other function may be called.
+void as_pager_forked(struct as_pager *pager);
+
 struct as_pager_totals {
     uint64_t out_bytes, in_bytes;
     uint64_t pinned_bytes, pinned_peak_bytes;
     uint64_t pinned_cap_bytes; // 0: nothing was pinned yet, UINT64_MAX: none
+    struct as_disk_totals disk;
     uint64_t pages, pages_made;
     uint64_t let_go; // how often a page was
     uint64_t held_elsewhere; // pages whose storage others still had at a backward

@@ -193,6 +193,25 @@ int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
     return taken ? 0 : -ENOMEM;
 }
 
+int as_slab_reuse(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
+{
+    return take_free(slab, bytes, SIZE_MAX, buffer) ? 0 : -ENOMEM;
+}
+
+void as_slab_forget(struct as_slab *slab, const struct as_buffer *buffer)
+{
+    unreserve(slab, buffer->bytes);
+}
+
+bool as_slab_fits(struct as_slab *slab, size_t bytes, bool alone)
+{
+    pthread_mutex_lock(&slab->lock);
+    const uint64_t taken = alone ? 0 : slab->bytes;
+    const bool fits = bytes <= slab->cap_bytes && taken <= slab->cap_bytes - bytes;
+    pthread_mutex_unlock(&slab->lock);
+    return fits;
+}
+
 void as_slab_give(struct as_slab *slab, const struct as_buffer *buffer)
 {
     pthread_mutex_lock(&slab->lock);

@@ -40,6 +40,15 @@ void as_slab_destroy(struct as_slab *slab);
 
 // -ENOMEM: the cap is reached and no free buffer fits, or the runtime refused.
 int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer);
+// The same, of what is free already: nothing is pinned.
+int as_slab_reuse(struct as_slab *slab, size_t bytes, struct as_buffer *buffer);
+
+// The buffer, which was taken, is about to be freed for good.
+void as_slab_forget(struct as_slab *slab, const struct as_buffer *buffer);
+
+// Whether `bytes` more may be pinned now; `alone`: if all else were given back.
+bool as_slab_fits(struct as_slab *slab, size_t bytes, bool alone);
+
 void as_slab_give(struct as_slab *slab, const struct as_buffer *buffer);
 
 // Takes a free buffer out of the slab for good, for the caller to free when its event has

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pager/disk.h"
+#include "pager/jobs.h"
 #include "pager/page.h"
 #include "pager/pager.h"
 #include "pager/slab.h"
@@ -27,6 +29,8 @@ struct as_pager {
     const struct as_settings *settings;
     struct as_ledger *ledger;
     struct as_slab *slab;
+    struct as_disk *disk;
+    struct as_jobs *jobs;
     struct as_streams *streams;
 
     const struct actswap_verbs *verbs; // NULL: detached
@@ -37,6 +41,8 @@ struct as_pager {
     struct as_page_list shared; // to be let go once nobody else holds their storage
     struct as_page_list back; // brought in again
     struct as_page_list put_off; // dropped, but their stream was being captured
+    struct as_page_list hosted; // have a host copy, in the order of getting it
+    struct as_page_list away; // are on the disk alone, first those that went first
     uint64_t forward_generations[AS_LEDGER_DEVICES]; // that the last forward began with
     unsigned backwards; // that run
     unsigned outside_made; // pages, so far
@@ -48,10 +54,18 @@ struct as_pager {
 // Queue the copy and all edges around it; the page's device is made current meanwhile.
 // A cudaError_t; on failure nothing is in flight any more.
 int as_move_out(struct actswap_page *page, void *producer);
-int as_move_in(struct actswap_page *page, void *address, void *stream);
+// `loose`: the bytes, when they are not in the page's buffer.
+int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream);
 
-// Gives back the host copy, its next user to wait for what is in flight.
+// Gives back the copies beside the device's, the buffer's next user to wait for what is in flight.
 void as_move_forget(struct as_pager *pager, struct actswap_page *page);
+
+// Unpins a buffer that is the slab's no more, once what is in flight has ended. It may
+// wait for the whole device, and is no call for a capture.
+void as_move_unpin(struct as_pager *pager, const struct as_buffer *buffer);
+
+// Whether any stream of a device in use is captured.
+bool as_pager_captures(struct as_pager *pager);
 
 // --- evict.c: the end of device copies
 

@@ -134,6 +134,8 @@ def test_settings_reach_the_program_and_options_come_first(
     assert actswap(verb, *show, **set_outside).stdout == "90% 40GiB\n"
     assert actswap(verb, "-b", "44GiB", *show, **set_outside).stdout == "44GiB 40GiB\n"
     assert actswap(verb, "--budget=50%", *show).stdout == "50%\n"
+    show = ["--", "sh", "-c", "echo $ACTSWAP_DISK"]
+    assert actswap(verb, "-d", "/scratch:64GiB", *show).stdout == "/scratch:64GiB\n"
 
 
 def test_run_leaves_nothing_behind_without_cuda(actswap: Command) -> None:

@@ -40,6 +40,10 @@ WRONG = {
         ["compare", "--gpu", "h100-80gb", "-b", "0%", "true"],
         "-b 0% is not a size (64GiB, 48GB, bytes, 50%)",
     ),
+    "disk": (
+        ["rehearse", "-d", "/scratch", "true"],
+        "-d /scratch lacks a size: /scratch:64GiB",
+    ),
     "policy_in_a_list": (
         ["compare", "--gpu", "h100-80gb", "-p", "off,recmpute", "true"],
         "-p recmpute is not a policy. Did you mean recompute? (off, offload, recompute)",

@@ -95,13 +95,15 @@ Test(settings, an_unknown_name_is_refused_even_when_empty)
 Test(settings, each_other_setting_refuses_nonsense)
 {
     static const char *const wrong[] = {
-        "ACTSWAP_STRICT=maybe",     "ACTSWAP_HOST_MEMORY=0", "ACTSWAP_HOST_MEMORY=101%",
-        "ACTSWAP_HOST_MEMORY=12XB", "ACTSWAP_REPORT=a/%z",   "ACTSWAP_RANKS=0,,1",
-        "ACTSWAP_RANKS=first",      "ACTSWAP_LOG=loud",      "ACTSWAP_LOG_FILE=%",
-        "ACTSWAP_DIGEST=2",         "ACTSWAP_SIM_GPUS=0",    "ACTSWAP_SIM_ORDER=lat",
-        "ACTSWAP_SIM_COMPUTE=all",  "ACTSWAP_MEMORY=0",      "ACTSWAP_MEMORY=50%",
-        "ACTSWAP_MEMORY=forty",     "ACTSWAP_STACKS=alles",  "ACTSWAP_BUDGET=0",
-        "ACTSWAP_BUDGET=0%",        "ACTSWAP_BUDGET=101%",   "ACTSWAP_BUDGET=44 GiB",
+        "ACTSWAP_STRICT=maybe",     "ACTSWAP_HOST_MEMORY=0",  "ACTSWAP_HOST_MEMORY=101%",
+        "ACTSWAP_HOST_MEMORY=12XB", "ACTSWAP_REPORT=a/%z",    "ACTSWAP_RANKS=0,,1",
+        "ACTSWAP_RANKS=first",      "ACTSWAP_LOG=loud",       "ACTSWAP_LOG_FILE=%",
+        "ACTSWAP_DIGEST=2",         "ACTSWAP_SIM_GPUS=0",     "ACTSWAP_SIM_ORDER=lat",
+        "ACTSWAP_SIM_COMPUTE=all",  "ACTSWAP_MEMORY=0",       "ACTSWAP_MEMORY=50%",
+        "ACTSWAP_MEMORY=forty",     "ACTSWAP_STACKS=alles",   "ACTSWAP_BUDGET=0",
+        "ACTSWAP_BUDGET=0%",        "ACTSWAP_BUDGET=101%",    "ACTSWAP_BUDGET=44 GiB",
+        "ACTSWAP_DISK=/scratch",    "ACTSWAP_DISK=:1GiB",     "ACTSWAP_DISK=1GiB",
+        "ACTSWAP_DISK=/a:b",        "ACTSWAP_DISK=/a:1GiB/b",
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -153,10 +155,27 @@ Test(settings, what_is_not_there_lists_what_is)
 {
     expect_refused("ACTSWAP_STACKS=lines", "ACTSWAP_STACKS=lines is not a kind of stacks "
                                            "(python, native, all, none)");
-    expect_refused("ACTSWAP_DISK=/tmp:1GiB",
-                   "ACTSWAP_DISK is not a setting (actswap help env lists all)");
     expect_refused("ACTSWAP_MEMORY=90%",
                    "ACTSWAP_MEMORY=90% is not a card's size (40GiB, 48GB, bytes)");
+}
+
+Test(settings, a_disk_is_a_folder_and_a_size)
+{
+    cr_assert_eq(read_one("ACTSWAP_DISK=/mnt/a:b/c d:1GiB"), 0, "%s", message);
+    cr_expect_eq(settings.disk_folder_bytes, strlen("/mnt/a:b/c d"));
+    cr_expect_eq(strncmp(settings.disk, "/mnt/a:b/c d:", 13), 0);
+    cr_expect_eq(settings.disk_bytes, UINT64_C(1) << 30);
+
+    expect_refused("ACTSWAP_DISK=/scratch",
+                   "ACTSWAP_DISK=/scratch lacks a size: /scratch:64GiB");
+    expect_refused("ACTSWAP_DISK=64GiB",
+                   "ACTSWAP_DISK=64GiB lacks a folder: FOLDER:64GiB");
+    expect_refused("ACTSWAP_DISK=:64GiB",
+                   "ACTSWAP_DISK=:64GiB lacks a folder: FOLDER:64GiB");
+    expect_refused(
+        "ACTSWAP_DISK=/s:64Gigs",
+        "ACTSWAP_DISK=/s:64Gigs does not end in a size: /s:64GiB (64GiB, 48GB, "
+        "bytes)");
 }
 
 Test(settings, leniency_is_known_before_the_mistake)

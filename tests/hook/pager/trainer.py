@@ -115,6 +115,15 @@ def main() -> None:
     assert lines == plain
     # Two buffers of pinned memory: two activations a step find room.
     assert figures["out"] == STEPS * 2 * ACTIVATION, figures
+    for order in ("early", "late"):
+        lines, figures = train(
+            order,
+            "offload",
+            ACTSWAP_HOST_MEMORY="2097152",
+            ACTSWAP_DISK=f"{tempfile.gettempdir()}:1GiB",
+        )
+        assert lines == plain
+        assert figures["out"] == figures["in"] == figures["released"] == moved, figures
     check_parts()
     check_stacks()
     print("trainer: bit-equal")
