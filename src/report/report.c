@@ -60,6 +60,8 @@ static void write_settings(struct as_json *json, const struct as_facts *facts)
         as_json_number(json, "offload_keep_last", settings->offload_keep_last);
         as_json_number(json, "host_memory_bytes", settings->host_memory_bytes);
         as_json_number(json, "host_memory_percent", settings->host_memory_percent);
+        if (settings->disk)
+            as_json_text(json, "disk", settings->disk);
     }
     if (facts->budget_bytes)
         as_json_number(json, "budget_bytes", facts->budget_bytes);
@@ -249,6 +251,15 @@ static void write_steps(struct as_json *json, const struct as_facts *facts)
 
 // --- The rest
 
+static void write_disk(struct as_json *json, const struct as_disk_totals *disk)
+{
+    as_json_open(json, "disk", '{');
+    as_json_number(json, "out_bytes", disk->out_bytes);
+    as_json_number(json, "in_bytes", disk->in_bytes);
+    as_json_number(json, "peak_bytes", disk->peak_bytes);
+    as_json_close(json, '}');
+}
+
 static void write_moves(struct as_json *json, const struct as_facts *facts)
 {
     struct as_ledger_totals totals;
@@ -267,6 +278,8 @@ static void write_moves(struct as_json *json, const struct as_facts *facts)
     as_json_number(json, "pages", facts->pager->pages_made);
     as_json_number(json, "let_go", facts->pager->let_go);
     as_json_number(json, "held_elsewhere", facts->pager->held_elsewhere);
+    if (facts->settings->disk)
+        write_disk(json, &facts->pager->disk);
     as_json_close(json, '}');
 }
 
@@ -294,6 +307,17 @@ static void write_notes(struct as_json *json, struct as_notes *notes)
         as_json_open(json, NULL, '{');
         as_json_text(json, "what", note.what);
         as_json_number(json, "count", note.count);
+        as_json_close(json, '}');
+    }
+    as_json_close(json, ']');
+}
+
+static void write_degraded(struct as_json *json, const struct as_pager_totals *pager)
+{
+    as_json_open(json, "degraded", '[');
+    if (*pager->disk.problem) {
+        as_json_open(json, NULL, '{');
+        as_json_text(json, "what", pager->disk.problem);
         as_json_close(json, '}');
     }
     as_json_close(json, ']');
@@ -331,6 +355,8 @@ static int write_all(int fd, const struct as_facts *facts)
     as_fit_write(&json, facts);
     write_kept(&json, facts->pager);
     write_notes(&json, facts->notes);
+    if (*facts->pager->disk.problem)
+        write_degraded(&json, facts->pager);
     as_report_advices(&json, facts);
     write_warnings(&json, facts->warnings);
     as_json_close(&json, '}');

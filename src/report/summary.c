@@ -126,6 +126,19 @@ static void add_step_time(struct page *page, const struct as_facts *facts)
         add(page, "  step time        %s\n", as_text_time(ns, time));
 }
 
+static void add_disk(struct page *page, const struct as_disk_totals *disk)
+{
+    if (!disk->out_bytes)
+        return;
+    add(page, "  disk             out ");
+    add_amount(page, disk->out_bytes);
+    add(page, ", in ");
+    add_amount(page, disk->in_bytes);
+    add(page, ", at most ");
+    add_amount(page, disk->peak_bytes);
+    add(page, " there\n");
+}
+
 static void add_moves(struct page *page, const struct as_facts *facts,
                       const struct as_ledger_totals *totals)
 {
@@ -140,6 +153,7 @@ static void add_moves(struct page *page, const struct as_facts *facts,
     add(page, ", pinned ");
     add_amount(page, facts->pager->pinned_peak_bytes);
     add(page, "\n");
+    add_disk(page, &facts->pager->disk);
     if (facts->pager->pinned_cap_bytes != UINT64_MAX)
         return;
     add(page, "  host memory      the machine must have ");
@@ -315,6 +329,8 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     add_moves(&page, facts, &totals);
     if (facts->settings->policy == AS_POLICY_OFFLOAD)
         add_kept(&page, facts->pager);
+    if (*facts->pager->disk.problem)
+        add(&page, "  degraded         %s\n", facts->pager->disk.problem);
     add_losses(&page, facts);
     add_fits(&page, facts);
     add_missed(&page, &facts->missed);

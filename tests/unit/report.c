@@ -342,6 +342,29 @@ Test(report, tells_what_was_moved_kept_and_noted)
     cr_expect_str_eq(text(root, "warnings.0"), "beware");
 }
 
+Test(report, tells_what_the_disk_had_and_what_it_did_not_do)
+{
+    char summary[4096];
+    cr_expect_null(json_object_get(at(written(), "moves"), "disk"));
+    settings.disk = "/scratch:1GiB";
+    pager = (struct as_pager_totals){
+        .pages_made = 1,
+        .disk = {.out_bytes = 2048,
+                 .in_bytes = 1024,
+                 .peak_bytes = 512,
+                 .problem = "disk: full"},
+    };
+
+    json_t *root = written();
+    cr_expect_eq(number(root, "moves.disk.out_bytes"), 2048);
+    cr_expect_eq(number(root, "moves.disk.in_bytes"), 1024);
+    cr_expect_eq(number(root, "moves.disk.peak_bytes"), 512);
+    cr_expect_str_eq(text(root, "degraded.0.what"), "disk: full");
+    as_report_summary(&facts, summary, sizeof(summary));
+    cr_expect_not_null(strstr(summary, "out 2.0 KiB, in 1.0 KiB, at most 512 B there"));
+    cr_expect_not_null(strstr(summary, "degraded         disk: full"));
+}
+
 Test(report, tells_what_the_machine_must_have_where_nothing_limits)
 {
     char summary[4096];

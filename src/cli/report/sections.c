@@ -161,6 +161,11 @@ static void put_moved_card(const struct as_page *page)
         more, sizeof(more), "a step; %.60s pinned on the host",
         as_words_bytes(as_field_number(page->report, "moves.pinned_peak_bytes"), pinned));
     put_card(page, "copied to the host", as_words_bytes(out / steps, moved), more);
+    if (*as_words_disk(page->report, more))
+        put_card(
+            page, "on the disk",
+            as_words_bytes(as_field_number(page->report, "moves.disk.peak_bytes"), moved),
+            more);
 }
 
 static void put_fits_card(const struct as_page *page)

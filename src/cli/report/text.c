@@ -91,6 +91,7 @@ static void print_moves(const struct page *page)
         as_words_bytes(as_field_number(report, "moves.released_bytes"), released),
         as_words_bytes(as_field_number(report, "moves.pinned_peak_bytes"), pinned));
     line(page, "moved in all", words);
+    line(page, "disk", as_words_disk(report, words));
 }
 
 static int bar_cells(uint64_t part, uint64_t whole)

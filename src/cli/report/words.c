@@ -166,6 +166,20 @@ const char *as_words_budget(json_t *report, as_words text)
     return text;
 }
 
+const char *as_words_disk(json_t *report, as_words text)
+{
+    json_t *const disk = as_field(report, "moves.disk");
+    const uint64_t moved = as_field_number(disk, "out_bytes");
+    as_words out, in, most;
+    *text = '\0';
+    if (moved == AS_NOT_KNOWN || !moved)
+        return text;
+    add(text, "out %s, in %s, at most %s there", as_words_bytes(moved, out),
+        as_words_bytes(as_field_number(disk, "in_bytes"), in),
+        as_words_bytes(as_field_number(disk, "peak_bytes"), most));
+    return text;
+}
+
 const char *as_words_oom_place(json_t *oom, as_words text)
 {
     *text = '\0';

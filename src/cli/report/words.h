@@ -39,6 +39,9 @@ const char *as_words_peak_place(json_t *report, as_words text);
 // backward, in layers.3".
 const char *as_words_budget(json_t *report, as_words text);
 
+// "out 4.0 GiB, in 4.0 GiB, at most 1.0 GiB there" of what went on to a disk, or "".
+const char *as_words_disk(json_t *report, as_words text);
+
 // "step 3, forward, in blocks.2" of an out of memory.
 const char *as_words_oom_place(json_t *oom, as_words text);
 
