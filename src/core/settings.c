@@ -78,7 +78,8 @@ static int read_choice(const char *value, const char *what, const char *const na
 static int read_offload_option(struct as_settings *settings, const char *option,
                                const struct complaint *complaint)
 {
-    static const char *const keys[] = {"min", "keep_last", NULL};
+    static const char *const keys[] = {"min", "keep_last", "only", NULL};
+    static const char *const parts[] = {"all", "boundary", NULL};
     char key[64];
     const char *value = strchr(option, '=');
     const size_t length = value ? (size_t)(value - option) : strlen(option);
@@ -94,10 +95,16 @@ static int read_offload_option(struct as_settings *settings, const char *option,
     if (which == 0) {
         if (as_text_bytes(value + 1, &settings->offload_min_bytes))
             return complain(complaint, "does not give a size in min (1MiB, 64KB, bytes)");
-    } else {
+    } else if (which == 1) {
         if (as_text_number(value + 1, &blocks) || blocks > UINT_MAX)
             return complain(complaint, "does not give a number of blocks in keep_last");
         settings->offload_keep_last = (unsigned)blocks;
+    } else {
+        const int part =
+            read_choice(value + 1, "a part of activations", parts, complaint);
+        if (part < 0)
+            return part;
+        settings->offload_boundary = part == 1;
     }
     return 0;
 }
@@ -383,10 +390,12 @@ static const struct setting table[] = {
     {"ACTSWAP_STRICT", "1|0", "1",
      "0: a bad setting becomes a warning and the policy off, instead of an error.",
      read_strict},
-    {"ACTSWAP_POLICY", "off|offload[:min=SIZE,keep_last=N]|recompute", "off",
+    {"ACTSWAP_POLICY", "off|offload[:min=SIZE,keep_last=N,only=boundary]|recompute",
+     "off",
      "What becomes of activations. off: nothing, report only. offload: evict them to "
      "pinned host memory, but not tensors below min (4KiB: moving less costs more than "
-     "it frees), nor those of the last N blocks (0). "
+     "it frees), nor those of the last N blocks (0); only=boundary: those alone that a "
+     "block takes from the one before it, not what it makes itself (all). "
      "recompute: have the framework compute them again.",
      read_policy},
     {"ACTSWAP_BUDGET", "SIZE|PERCENT", "none",

@@ -18,6 +18,7 @@ struct as_settings {
     enum as_policy policy;
     uint64_t offload_min_bytes; // offload:min=
     unsigned offload_keep_last; // offload:keep_last=, blocks
+    bool offload_boundary; // offload:only=boundary
     uint64_t budget_bytes; // 0: none, or budget_percent of the card
     unsigned budget_percent;
     uint64_t memory_bytes; // that a card is to have, 0: its own

@@ -47,6 +47,12 @@ static bool in_tail(const struct as_admission *admission)
     return admission->verdict == ACTSWAP_KEEP;
 }
 
+static bool is_inside(const struct as_admission *admission)
+{
+    return admission->settings->offload_boundary &&
+           admission->block->generation >= admission->block_generation;
+}
+
 static bool is_small(const struct as_admission *admission)
 {
     const struct actswap_saved *saved = admission->saved;
@@ -67,6 +73,7 @@ static const struct rule allowed[] = {
 
 static const struct rule worth[] = {
     {ACTSWAP_KEPT_TAIL, in_tail},
+    {ACTSWAP_KEPT_INSIDE, is_inside},
     {ACTSWAP_KEPT_SMALL, is_small},
     {ACTSWAP_KEPT_PART, is_part},
 };

@@ -18,6 +18,7 @@ struct as_admission {
     const struct as_settings *settings;
     const struct as_block *block; // NULL: the ledger has no block that holds it
     uint64_t forward_generation; // that the running forward began with
+    uint64_t block_generation; // that the outermost block began with; 0: outside
     bool attached, backward;
     enum actswap_verdict verdict; // on the block that this thread is in
 };

@@ -32,6 +32,14 @@ struct as_frame *as_frame_innermost(const struct as_pager *pager)
     return next_of(pager, innermost);
 }
 
+struct as_frame *as_frame_outermost(const struct as_pager *pager)
+{
+    struct as_frame *found = NULL, *frame = next_of(pager, innermost);
+    for (; frame; frame = next_of(pager, frame->outer))
+        found = frame;
+    return found;
+}
+
 bool as_frame_inside(const struct as_pager *pager, uint64_t block)
 {
     struct as_frame *frame = next_of(pager, innermost);

@@ -13,6 +13,7 @@
 #include <actswap/actswap.h>
 
 #include "pager/page.h"
+#include "track/ledger.h"
 
 struct as_pager;
 
@@ -22,6 +23,8 @@ struct as_frame {
     uint64_t block;
     enum actswap_verdict verdict;
     struct as_page_list pages;
+    uint64_t
+        generations[AS_LEDGER_DEVICES]; // of the ledger at the entry, if it is needed
 };
 
 // -ENOMEM: then the block's exit finds no frame, and its pages count as outside.
@@ -30,6 +33,9 @@ int as_frame_push(const struct as_pager *pager, uint64_t block,
 
 // The innermost frame of this thread that belongs to the pager, or NULL.
 struct as_frame *as_frame_innermost(const struct as_pager *pager);
+
+// The outermost one.
+struct as_frame *as_frame_outermost(const struct as_pager *pager);
 
 // True if this thread is in that block.
 bool as_frame_inside(const struct as_pager *pager, uint64_t block);

@@ -363,6 +363,8 @@ int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
         .version = saved->version,
         .device = saved->device,
     };
+    const struct as_frame *outermost = as_frame_outermost(pager);
+    admission.block_generation = outermost ? outermost->generations[saved->device] : 0;
     pthread_mutex_lock(&pager->lock);
     request.verbs = pager->verbs;
     request.context = pager->context;
@@ -422,7 +424,11 @@ void as_pager_block(struct as_pager *pager, enum actswap_edge edge, uint64_t blo
         return;
     }
     retry_shared(pager);
-    as_frame_push(pager, block, verdict);
+    if (as_frame_push(pager, block, verdict) || !pager->settings->offload_boundary)
+        return;
+    struct as_frame *frame = as_frame_innermost(pager);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++)
+        frame->generations[i] = as_ledger_now(pager->ledger, i);
 }
 
 static void count_elsewhere(struct as_pager *pager, struct actswap_page *page)

@@ -58,6 +58,8 @@ static void write_settings(struct as_json *json, const struct as_facts *facts)
     if (settings->policy == AS_POLICY_OFFLOAD) {
         as_json_number(json, "offload_min_bytes", settings->offload_min_bytes);
         as_json_number(json, "offload_keep_last", settings->offload_keep_last);
+        if (settings->offload_boundary)
+            as_json_text(json, "offload_only", "boundary");
         as_json_number(json, "host_memory_bytes", settings->host_memory_bytes);
         as_json_number(json, "host_memory_percent", settings->host_memory_percent);
         if (settings->disk)

@@ -555,3 +555,29 @@ Test(pager, a_release_may_drop_pages_of_the_same_block)
     as_pager_drop(fw.pager, first);
     cr_expect_eq(totals().pages, 0);
 }
+
+Test(pager, at_the_boundary_goes_what_a_block_did_not_make)
+{
+    struct actswap_page *pages[4];
+    fw.settings.offload_boundary = true;
+    struct storage *x = storage_create(BYTES, NULL);
+
+    cr_expect_eq(save(x, NULL, &pages[0]), ACTSWAP_KEPT_INSIDE, "in no block");
+    enter(1);
+    struct storage *y = storage_create(BYTES, NULL);
+    cr_expect_eq(save(y, NULL, &pages[1]), ACTSWAP_KEPT_INSIDE);
+    enter(2); // a part of the first
+    cr_expect_eq(save(y, NULL, &pages[1]), ACTSWAP_KEPT_INSIDE);
+    cr_expect_eq(save(x, NULL, &pages[2]), 0);
+    leave(2, NULL);
+    leave(1, NULL);
+    enter(3);
+    cr_expect_eq(save(y, NULL, &pages[3]), 0);
+    leave(3, NULL);
+
+    as_pager_drop(fw.pager, pages[2]);
+    as_pager_drop(fw.pager, pages[3]);
+    storage_drop(x);
+    storage_drop(y);
+    cr_expect_eq(fw.held, 0);
+}

@@ -59,8 +59,13 @@ Test(settings, offload_takes_its_options)
     cr_expect_eq(settings.policy, AS_POLICY_OFFLOAD);
     cr_expect_eq(settings.offload_min_bytes, 1572864);
     cr_expect_eq(settings.offload_keep_last, 3);
+    cr_expect_not(settings.offload_boundary);
     cr_assert_eq(read_one("ACTSWAP_POLICY=offload:min=0"), 0);
     cr_expect_eq(settings.offload_min_bytes, 0);
+    cr_assert_eq(read_one("ACTSWAP_POLICY=offload:only=all"), 0);
+    cr_expect_not(settings.offload_boundary);
+    cr_assert_eq(read_one("ACTSWAP_POLICY=offload:only=boundary"), 0);
+    cr_expect(settings.offload_boundary);
 }
 
 Test(settings, a_wrong_policy_names_the_nearest)
@@ -77,7 +82,11 @@ Test(settings, a_wrong_policy_names_the_nearest)
                    "none");
     expect_refused("ACTSWAP_POLICY=offload:keep_lst=2",
                    "ACTSWAP_POLICY=offload:keep_lst=2 is not an option of offload. Did "
-                   "you mean keep_last? (min, keep_last)");
+                   "you mean keep_last? (min, keep_last, only)");
+    expect_refused(
+        "ACTSWAP_POLICY=offload:only=boundry",
+        "ACTSWAP_POLICY=offload:only=boundry is not a part of activations. Did "
+        "you mean boundary? (all, boundary)");
     expect_refused("ACTSWAP_POLICY=offload:keep_last=-1",
                    "ACTSWAP_POLICY=offload:keep_last=-1 does not give a number of blocks "
                    "in keep_last");
