@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Set
 
 from . import _pack, messages
 from .blocks import Blocks
@@ -53,6 +53,7 @@ class Adapter:
         self.on = True
         self._undo: List[Callable[[], None]] = []
         self._thread = _Thread()
+        self._backwards: Set[int] = set()  # threads that run one
         self._roots: Dict[int, Any] = {}
         self._forward_open = False
         self._digest = os.environ.get("ACTSWAP_DIGEST", "") not in ("", "0", "off")
@@ -95,11 +96,16 @@ class Adapter:
         atexit.register(self._end)
 
     def _end(self) -> None:
-        """The thread that ran the last backward may be about to let go of it, and with it
-        of our hooks for saved tensors, for which it wants Python's lock. Who asks for
-        that when the interpreter ends is ended in the middle of C++, which aborts."""
         _pack.detach()
-        time.sleep(LAST_WAIT_S)  # without the lock
+        if not self.torch.cuda.is_initialized():
+            return
+        if self._backwards:  # of threads that the end cuts off
+            time.sleep(LAST_WAIT_S)  # without the lock
+            return
+        try:
+            self._hooks.settle()
+        except Exception:  # a device that failed: the script has heard of it
+            pass
 
     def _patch(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         own = name in vars(owner)
@@ -243,9 +249,11 @@ class Adapter:
             if not self._begins_backward():
                 return original(outputs, *args, **kwargs)
             self._before_backward(outputs)
+            self._backwards.add(threading.get_ident())
             try:
                 return original(outputs, *args, **kwargs)
             finally:
+                self._backwards.discard(threading.get_ident())
                 self._after_backward()
 
         return run

@@ -21,9 +21,11 @@ class SavedTensorHooks:
     """
 
     def __init__(self, torch: Any, pack: Any) -> None:
+        self._torch = torch
         self._autograd = torch._C._autograd
         self._pack = pack
         self._thread = _Thread()
+        self._last: List[Any] = []  # of settle()
 
     def _top(self) -> Any:
         top = getattr(self._autograd, "_top_saved_tensors_default_hooks", None)
@@ -53,6 +55,30 @@ class SavedTensorHooks:
         self._autograd._pop_saved_tensors_default_hooks()
         self._thread.pushed = False
         return True
+
+    def settle(self) -> None:
+        """After it no backward that is over keeps our hooks, as each did with a copy of
+        the stack that it began with.
+
+        The thread that ran a device's part of one lets go of it only a moment after the
+        script goes on, for which it wants Python's lock: who asks for that when the
+        interpreter ends is ended in the middle of C++, which aborts. What it runs next
+        comes after that. So each such thread gets a backward of an empty tensor, which
+        allocates and launches nothing, with our hooks taken off. That one has no results,
+        and what it used stays: it keeps nothing of Python's itself.
+        """
+        self.pop()
+        torch = self._torch
+        run = torch.autograd.Variable._execution_engine.run_backward
+        for device in range(torch.cuda.device_count()):
+            if not torch._C._cuda_hasPrimaryContext(device):
+                continue
+            with torch.inference_mode(False), torch.enable_grad():
+                start = torch.empty(0, device=f"cuda:{device}", requires_grad=True)
+                end = start.view_as(start)
+            gradient = torch.empty(0, device=f"cuda:{device}")
+            run((end,), (gradient,), False, False, (), True, True)
+            self._last.append((start, end, gradient))
 
     def disable(self, original: Callable) -> Callable:
         """For torch._C._autograd._saved_tensors_hooks_disable."""
