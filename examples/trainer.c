@@ -31,6 +31,7 @@
 #pragma weak actswap_block
 #pragma weak actswap_block_name
 #pragma weak actswap_part
+#pragma weak actswap_enough
 #pragma weak actswap_mark
 #pragma weak actswap_tag
 #pragma weak actswap_root
@@ -571,7 +572,7 @@ int main(int count, char **arguments)
     }
     start();
     create_model(&model);
-    for (size_t i = 0; i < steps; i++) {
+    for (size_t i = 0; i < steps && !(watched && actswap_enough()); i++) {
         union {
             float value;
             uint32_t bits;

@@ -306,6 +306,17 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
     return 0;
 }
 
+AS_EXPORT int actswap_enough(void)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine || !engine->settings.steps ||
+        as_steps_count(engine->steps) < engine->settings.steps)
+        return 0;
+    as_notes_add(&engine->notes, "ended after as many steps as ACTSWAP_STEPS says");
+    return 1;
+}
+
 // --- What only the framework knows
 
 AS_EXPORT int actswap_tag(int device, const void *address, enum actswap_category category)

@@ -24,6 +24,7 @@ struct as_library {
     void (*part)(enum actswap_edge edge, uint64_t part);
     void (*block_name)(uint64_t block, const char *name);
     int (*mark)(enum actswap_moment moment);
+    int (*enough)(void);
     int (*tag)(int device, const void *address, enum actswap_category category);
     int (*suggest)(int device, const void *address, enum actswap_category category);
     int (*held)(int device, const void *address);

@@ -132,6 +132,13 @@ static PyObject *module_mark(PyObject *module, PyObject *moment)
     Py_RETURN_NONE;
 }
 
+static PyObject *module_enough(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(as_handle_attach() && library.enough());
+}
+
 // True, with device and address, for a CUDA tensor that has a storage of its own kind.
 static bool locate(PyObject *tensor, int *device, void **address)
 {
@@ -385,6 +392,7 @@ static PyMethodDef methods[] = {
     {"leave", module_leave, METH_O, NULL},
     {"block_name", module_block_name, METH_VARARGS, NULL},
     {"mark", module_mark, METH_O, NULL},
+    {"enough", module_enough, METH_NOARGS, NULL},
     {"tag", module_tag, METH_VARARGS, NULL},
     {"suggest", module_suggest, METH_VARARGS, NULL},
     {"held", module_held, METH_VARARGS, NULL},

@@ -235,6 +235,10 @@ enum actswap_moment {
 
 int actswap_mark(enum actswap_moment moment);
 
+// Whether the run has had as many steps as its user wants (ACTSWAP_STEPS). Asked when a
+// further step begins: the program is then to end as it does when all is done.
+int actswap_enough(void);
+
 // --- What only the framework knows
 
 // Names what a live allocation holds, until it is freed. The address may point anywhere

@@ -2,6 +2,7 @@
 #include "cli/check.h"
 
 #include "cli/error.h"
+#include "cli/launch.h"
 #include "core/gpu.h"
 #include "core/settings.h"
 
@@ -211,17 +212,27 @@ int as_check_settings(const struct as_options *options)
 {
     const struct {
         const char *option, *value, *variable;
-    } given[] = {{"-p", options->policy, "ACTSWAP_POLICY="},
-                 {"-b", options->budget, "ACTSWAP_BUDGET="},
-                 {"-d", options->disk, "ACTSWAP_DISK="}};
+    } given[] = {{"-p", options->policy, "ACTSWAP_POLICY"},
+                 {"-b", options->budget, "ACTSWAP_BUDGET"},
+                 {"-d", options->disk, "ACTSWAP_DISK"},
+                 {"--steps", options->steps, "ACTSWAP_STEPS"}};
+    const size_t count = sizeof(given) / sizeof(given[0]);
     struct as_settings settings;
     char message[MESSAGE_BYTES];
+    // compare's -p has several policies, of which it has set one: that is the first here.
+    for (size_t n = strcmp(options->verb, "compare") == 0; n < count; n++) {
+        const int err = as_launch_set(given[n].variable, given[n].value);
+        if (err)
+            return err;
+    }
     if (!as_settings_read(&settings, environ, message, sizeof(message)))
         return 0;
-    for (size_t n = 0; n < sizeof(given) / sizeof(given[0]); n++) {
+    for (size_t n = 0; n < count; n++) {
         const size_t length = strlen(given[n].variable);
-        if (given[n].value && !strncmp(message, given[n].variable, length))
-            return as_error(AS_EXIT_USAGE, "%s %s", given[n].option, message + length);
+        if (given[n].value && !strncmp(message, given[n].variable, length) &&
+            message[length] == '=')
+            return as_error(AS_EXIT_USAGE, "%s %s", given[n].option,
+                            message + length + 1);
     }
     return as_error(AS_EXIT_USAGE, "%s", message);
 }

@@ -79,10 +79,6 @@ static int prepare(struct comparison *all)
     if (!err)
         err = check_device(options);
     if (!err)
-        err = as_launch_set("ACTSWAP_BUDGET", options->budget);
-    if (!err)
-        err = as_launch_set("ACTSWAP_DISK", options->disk);
-    if (!err)
         err = check_policies(all);
     if (!err)
         err = as_launch_name_run();

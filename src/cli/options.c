@@ -12,6 +12,7 @@
 
 enum {
     KEY_GPU = 256,
+    KEY_STEPS,
     KEY_COMPUTE,
     KEY_ORDER,
     KEY_CHECK,
@@ -25,7 +26,7 @@ enum {
     KEY_HELP
 };
 
-enum { OPTIONS_MAX = 12 };
+enum { OPTIONS_MAX = 13 };
 
 struct verb {
     const char *name;
@@ -56,6 +57,13 @@ struct verb {
         "disk", 'd', "FOLDER:SIZE", 0,                                                   \
             "Where activations go on to once pinned memory is full, under offload "      \
             "(default: ACTSWAP_DISK or none)",                                           \
+            0                                                                            \
+    }
+#define OPTION_STEPS                                                                     \
+    {                                                                                    \
+        "steps", KEY_STEPS, "N", 0,                                                      \
+            "End the program when the next step after so many begins (default: "         \
+            "ACTSWAP_STEPS, or when it ends by itself)",                                 \
             0                                                                            \
     }
 #define OPTION_COMPUTE                                                                   \
@@ -117,6 +125,7 @@ static const struct verb verbs[] = {
                     OPTION_POLICY,
                     OPTION_BUDGET,
                     OPTION_DISK,
+                    OPTION_STEPS,
                     OPTION_COMPUTE,
                     OPTION_ORDER,
                     OPTION_CHECK,
@@ -137,6 +146,7 @@ static const struct verb verbs[] = {
         .options = {OPTION_POLICY,
                     OPTION_BUDGET,
                     OPTION_DISK,
+                    OPTION_STEPS,
                     OPTION_FOLDER,
                     OPTION_FORCE,
                     OPTION_HELP,
@@ -158,6 +168,7 @@ static const struct verb verbs[] = {
                      "What to compare (default off,offload,recompute)", 0},
                     OPTION_BUDGET,
                     OPTION_DISK,
+                    OPTION_STEPS,
                     OPTION_COMPUTE,
                     OPTION_ORDER,
                     {"output", 'o', "DIR", 0,
@@ -205,6 +216,8 @@ static const char **text_of(struct as_options *options, int key)
         return &options->budget;
     case 'd':
         return &options->disk;
+    case KEY_STEPS:
+        return &options->steps;
     case KEY_COMPUTE:
         return &options->compute;
     case KEY_ORDER:

@@ -12,6 +12,7 @@ struct as_options {
     const char *policy; // as given to -p, or NULL
     const char *budget; // as given to -b, or NULL
     const char *disk; // as given to -d, or NULL
+    const char *steps; // as given to --steps, or NULL
     const char *compute; // NULL: not given
     const char *check;
     const char *order; // NULL: not given

@@ -20,12 +20,6 @@ static int prepare(const struct as_options *options, char **path)
 {
     int err = as_check_program(options, path);
     if (!err)
-        err = as_launch_set("ACTSWAP_POLICY", options->policy);
-    if (!err)
-        err = as_launch_set("ACTSWAP_BUDGET", options->budget);
-    if (!err)
-        err = as_launch_set("ACTSWAP_DISK", options->disk);
-    if (!err)
         err = as_simulate(options, "auto");
     if (!err)
         err = as_check_settings(options);

@@ -31,12 +31,6 @@ int as_verb_run(int argc, char **argv)
     if (!err)
         err = as_check_program(&options, &path);
     if (!err)
-        err = as_launch_set("ACTSWAP_POLICY", options.policy);
-    if (!err)
-        err = as_launch_set("ACTSWAP_BUDGET", options.budget);
-    if (!err)
-        err = as_launch_set("ACTSWAP_DISK", options.disk);
-    if (!err)
         err = as_check_not_simulated();
     if (!err)
         err = as_check_settings(&options);

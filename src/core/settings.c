@@ -209,6 +209,14 @@ static int read_budget(struct as_settings *settings, const char *value,
                       complaint);
 }
 
+static int read_steps(struct as_settings *settings, const char *value,
+                      const struct complaint *complaint)
+{
+    if (as_text_number(value, &settings->steps) || !settings->steps)
+        return complain(complaint, "is not a number of steps (1, 2, ...)");
+    return 0;
+}
+
 static int read_memory(struct as_settings *settings, const char *value,
                        const struct complaint *complaint)
 {
@@ -415,6 +423,9 @@ static const struct setting table[] = {
      "The report's file. %p pid, %h host, %r rank, %i run id, %e program, %t start "
      "time, %q{VARIABLE}, %%. A file that exists is kept: the new one gets a number.",
      read_report},
+    {"ACTSWAP_STEPS", "N", "none",
+     "End the program when the next step after so many begins, as by sys.exit().",
+     read_steps},
     {"ACTSWAP_RANKS", "all|0|0,7", "all", "The ranks that write a report.", read_ranks},
     {"ACTSWAP_STACKS", "python|native|all|none", "python",
      "How the report says which code saves tensors: by lines of the script, by the "

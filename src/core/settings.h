@@ -34,6 +34,7 @@ struct as_settings {
     bool native_stacks; // one of those that have native frames
     const char *skip; // program names
     const char *run_id; // or NULL
+    uint64_t steps; // after which the program is to end, 0: when it does
     int log_level; // enum as_log_level, -1: by rank
     bool strict;
     bool digest; // ACTSWAP_DIGEST: hash gradients at each step

@@ -69,6 +69,8 @@ static void write_settings(struct as_json *json, const struct as_facts *facts)
         as_json_number(json, "budget_bytes", facts->budget_bytes);
     if (settings->memory_bytes)
         as_json_number(json, "memory_bytes", settings->memory_bytes);
+    if (settings->steps)
+        as_json_number(json, "steps", settings->steps);
     as_json_bool(json, "digest", settings->digest);
     as_json_close(json, '}');
 }

@@ -44,6 +44,10 @@ WRONG = {
         ["rehearse", "-d", "/scratch", "true"],
         "-d /scratch lacks a size: /scratch:64GiB",
     ),
+    "steps": (
+        ["run", "--steps", "0", "true"],
+        "--steps 0 is not a number of steps (1, 2, ...)",
+    ),
     "policy_in_a_list": (
         ["compare", "--gpu", "h100-80gb", "-p", "off,recmpute", "true"],
         "-p recmpute is not a policy. Did you mean recompute? (off, offload, recompute)",

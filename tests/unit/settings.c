@@ -104,15 +104,16 @@ Test(settings, an_unknown_name_is_refused_even_when_empty)
 Test(settings, each_other_setting_refuses_nonsense)
 {
     static const char *const wrong[] = {
-        "ACTSWAP_STRICT=maybe",     "ACTSWAP_HOST_MEMORY=0",  "ACTSWAP_HOST_MEMORY=101%",
-        "ACTSWAP_HOST_MEMORY=12XB", "ACTSWAP_REPORT=a/%z",    "ACTSWAP_RANKS=0,,1",
-        "ACTSWAP_RANKS=first",      "ACTSWAP_LOG=loud",       "ACTSWAP_LOG_FILE=%",
-        "ACTSWAP_DIGEST=2",         "ACTSWAP_SIM_GPUS=0",     "ACTSWAP_SIM_ORDER=lat",
-        "ACTSWAP_SIM_COMPUTE=all",  "ACTSWAP_MEMORY=0",       "ACTSWAP_MEMORY=50%",
-        "ACTSWAP_MEMORY=forty",     "ACTSWAP_STACKS=alles",   "ACTSWAP_BUDGET=0",
-        "ACTSWAP_BUDGET=0%",        "ACTSWAP_BUDGET=101%",    "ACTSWAP_BUDGET=44 GiB",
-        "ACTSWAP_DISK=/scratch",    "ACTSWAP_DISK=:1GiB",     "ACTSWAP_DISK=1GiB",
-        "ACTSWAP_DISK=/a:b",        "ACTSWAP_DISK=/a:1GiB/b",
+        "ACTSWAP_STRICT=maybe",     "ACTSWAP_HOST_MEMORY=0", "ACTSWAP_HOST_MEMORY=101%",
+        "ACTSWAP_HOST_MEMORY=12XB", "ACTSWAP_REPORT=a/%z",   "ACTSWAP_RANKS=0,,1",
+        "ACTSWAP_RANKS=first",      "ACTSWAP_LOG=loud",      "ACTSWAP_LOG_FILE=%",
+        "ACTSWAP_DIGEST=2",         "ACTSWAP_SIM_GPUS=0",    "ACTSWAP_SIM_ORDER=lat",
+        "ACTSWAP_SIM_COMPUTE=all",  "ACTSWAP_MEMORY=0",      "ACTSWAP_MEMORY=50%",
+        "ACTSWAP_MEMORY=forty",     "ACTSWAP_STACKS=alles",  "ACTSWAP_STEPS=0",
+        "ACTSWAP_STEPS=three",      "ACTSWAP_BUDGET=0",      "ACTSWAP_BUDGET=0%",
+        "ACTSWAP_BUDGET=101%",      "ACTSWAP_BUDGET=44 GiB", "ACTSWAP_DISK=/scratch",
+        "ACTSWAP_DISK=:1GiB",       "ACTSWAP_DISK=1GiB",     "ACTSWAP_DISK=/a:b",
+        "ACTSWAP_DISK=/a:1GiB/b",
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -124,23 +125,15 @@ Test(settings, each_other_setting_refuses_nonsense)
 Test(settings, each_other_setting_takes_good_values)
 {
     const char *environment[] = {
-        "ACTSWAP_STRICT=no",
-        "ACTSWAP_HOST_MEMORY=50%",
-        "ACTSWAP_REPORT=off",
-        "ACTSWAP_RANKS=0,7",
-        "ACTSWAP_LOG=debug",
-        "ACTSWAP_LOG_FILE=log.%r",
-        "ACTSWAP_SKIP=sh,make",
-        "ACTSWAP_DIGEST=ON",
-        "ACTSWAP_RUN_ID=r1",
-        "ACTSWAP_SIM_GPU=l40s",
-        "ACTSWAP_SIM_GPUS=2",
-        "ACTSWAP_SIM_ORDER=late",
-        "ACTSWAP_SIM_COMPUTE=values",
-        "ACTSWAP_MEMORY=40GiB",
-        "ACTSWAP_BUDGET=90%",
-        "ACTSWAP_STACKS=all",
-        NULL,
+        "ACTSWAP_STRICT=no",          "ACTSWAP_HOST_MEMORY=50%",
+        "ACTSWAP_REPORT=off",         "ACTSWAP_RANKS=0,7",
+        "ACTSWAP_LOG=debug",          "ACTSWAP_LOG_FILE=log.%r",
+        "ACTSWAP_SKIP=sh,make",       "ACTSWAP_DIGEST=ON",
+        "ACTSWAP_RUN_ID=r1",          "ACTSWAP_SIM_GPU=l40s",
+        "ACTSWAP_SIM_GPUS=2",         "ACTSWAP_SIM_ORDER=late",
+        "ACTSWAP_SIM_COMPUTE=values", "ACTSWAP_MEMORY=40GiB",
+        "ACTSWAP_BUDGET=90%",         "ACTSWAP_STACKS=all",
+        "ACTSWAP_STEPS=20",           NULL,
     };
 
     cr_assert_eq(read_all(environment), 0, "%s", message);

@@ -205,6 +205,8 @@ class Adapter:
         if not self._forward_open and self._steps.before_forward():
             _pack.note("steps found without an optimizer")
             self._end_step()
+        if not self._forward_open:
+            self._end_if_enough()
         self._adopt(module)
         self._names.see_inputs(args)
         if not self._forward_open:
@@ -290,6 +292,7 @@ class Adapter:
             return
         if self._steps.before(optimizer):
             self._end_step()
+        self._end_if_enough()
         self._names.see_gradients(optimizer)
         if self._digest:
             self._digest_gradients(optimizer)
@@ -314,6 +317,11 @@ class Adapter:
     def _end_step(self) -> None:
         self._names.end_step()
         _pack.mark(_pack.STEP)
+
+    def _end_if_enough(self) -> None:
+        """Where the next step begins, so that a script has said all of the last one."""
+        if _pack.enough():
+            sys.exit()
 
 
 def start(torch: Any) -> Adapter:

@@ -74,6 +74,12 @@ def check_stacks() -> None:
         assert "libactswap" not in " ".join(frames), frames
 
 
+def check_steps() -> None:
+    lines, _ = train("early", "off", ACTSWAP_STEPS="2")
+    assert [line.split()[:2] for line in lines[:2]] == [["loss", "1"], ["loss", "2"]]
+    assert lines[2].startswith("parameters "), lines
+
+
 def main() -> None:
     plain, _ = train("early", "off", watched=False)
     assert plain[0].startswith("loss 1 ") and plain[-1].startswith("parameters ")
@@ -126,6 +132,7 @@ def main() -> None:
         assert figures["out"] == figures["in"] == figures["released"] == moved, figures
     check_parts()
     check_stacks()
+    check_steps()
     print("trainer: bit-equal")
 
 
