@@ -18,8 +18,9 @@ static const struct {
     ENTRY(detach),      ENTRY(save),     ENTRY(need),          ENTRY(used),
     ENTRY(stack),       ENTRY(drop),     ENTRY(block),         ENTRY(part),
     ENTRY(block_name),  ENTRY(mark),     ENTRY(tag),           ENTRY(suggest),
-    ENTRY(held),        ENTRY(looked),   ENTRY(expect),        ENTRY(unnamed), ENTRY(enough),
+    ENTRY(held),        ENTRY(looked),   ENTRY(expect),        ENTRY(unnamed),
     ENTRY(root),        ENTRY(gradient), ENTRY(note),          ENTRY(stats),
+    ENTRY(enough),
 };
 
 int as_library_bind(struct as_library *library)

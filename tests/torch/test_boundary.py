@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""offload:only=boundary moves what a block takes from the one before, and changes no bit."""
+"""offload:only=boundary moves what a block takes from the one before, bit-equal."""
 
 import pytest
 from test_equal import NAMES, STEPS, Training, differences, simulated

@@ -84,8 +84,8 @@ Test(settings, a_wrong_policy_names_the_nearest)
                    "ACTSWAP_POLICY=offload:keep_lst=2 is not an option of offload. Did "
                    "you mean keep_last? (min, keep_last, only)");
     expect_refused(
-        "ACTSWAP_POLICY=offload:only=boundry",
-        "ACTSWAP_POLICY=offload:only=boundry is not a part of activations. Did "
+        "ACTSWAP_POLICY=offload:only=boundar",
+        "ACTSWAP_POLICY=offload:only=boundar is not a part of activations. Did "
         "you mean boundary? (all, boundary)");
     expect_refused("ACTSWAP_POLICY=offload:keep_last=-1",
                    "ACTSWAP_POLICY=offload:keep_last=-1 does not give a number of blocks "

@@ -2,7 +2,8 @@
 """One forward whose activations are on the disk, which then changes: disk.py FOLDER HOW.
 
 HOW: "whole" nothing changes; "spoilt" every byte of the file; "forked" a child is there
-while the file is used. Says what the backward raised, whose file there is, and in a child.
+while the file is used. Says what the backward raised, whose file there is, and in a
+child.
 """
 
 import json
