@@ -48,8 +48,8 @@ struct verb {
 #define OPTION_BUDGET                                                                    \
     {                                                                                    \
         "budget", 'b', "BUDGET", 0,                                                      \
-            "A size, or a percentage of the card: what the peak is held against "        \
-            "(default: ACTSWAP_BUDGET or none)",                                         \
+            "A size, or a percentage of the card: what the peak is held against, and "   \
+            "offload keeps it below (default: ACTSWAP_BUDGET or none)",                  \
             0                                                                            \
     }
 #define OPTION_DISK                                                                      \

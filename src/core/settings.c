@@ -408,7 +408,8 @@ static const struct setting table[] = {
      read_policy},
     {"ACTSWAP_BUDGET", "SIZE|PERCENT", "none",
      "What the peak of device memory is held against: the report says how much is to "
-     "spare, or where it was first exceeded. Percent: of the card.",
+     "spare, or where it was first exceeded. offload moves no more than it takes to keep "
+     "it, from the second step on; without a budget, everything. Percent: of the card.",
      read_budget},
     {"ACTSWAP_MEMORY", "SIZE", "the card's own",
      "Pretend that each card is this small: what it says of itself, and when it is full.",

@@ -4,6 +4,7 @@
 
 #include "cuda/runtime.h"
 #include "pager/edges.h"
+#include "pager/keep.h"
 #include "pager/lane.h"
 #include "pager/state.h"
 #include "track/ledger.h"
@@ -157,8 +158,10 @@ static void let_go(struct as_pager *pager, struct actswap_page *page, unsigned n
         return; // it stays until its last drop
     void *address = NULL;
     void *ref = take_ref(pager, page, needs, &address);
-    if (ref)
-        release(pager, page, ref, address);
+    if (!ref)
+        return;
+    release(pager, page, ref, address);
+    as_keep_left(pager, page);
 }
 
 // Verbs may drop pages of the same list, so that it is read anew for each.
@@ -220,12 +223,18 @@ void as_evict(struct as_pager *pager, struct as_page_list *list)
     struct actswap_page *page;
     unsigned needs;
     move_all(pager, list, &all);
-    while ((page = hold_first(pager, &all, &needs)))
-        put(pager, is_shared(page) ? &pager->shared : &alone, page, needs);
+    while ((page = hold_first(pager, &all, &needs))) {
+        const bool shared = is_shared(page);
+        if (!shared && as_keep_stays(pager, page))
+            as_evict_unhold(pager, page);
+        else
+            put(pager, shared ? &pager->shared : &alone, page, needs);
+    }
     while ((page = hold_first(pager, &alone, &needs))) {
         let_go(pager, page, needs, &batch);
         as_evict_unhold(pager, page);
     }
+    as_keep_check(pager);
 }
 
 // What the device would not order, the host waits for.

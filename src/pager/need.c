@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "cuda/runtime.h"
 #include "pager/edges.h"
+#include "pager/keep.h"
 #include "pager/lane.h"
 #include "pager/spill.h"
 #include "pager/state.h"
@@ -142,6 +143,7 @@ static int need(struct as_pager *pager, struct actswap_page *page, void *stream,
                 struct actswap_resident *out)
 {
     void *arrived, *owner;
+    as_keep_needed(pager, page);
     while (!find_resident(pager, page, out, &arrived, &owner)) {
         int err = bring_in(pager, page, stream);
         if (err)

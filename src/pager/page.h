@@ -16,6 +16,7 @@
 
 #include <actswap/actswap.h>
 
+#include "pager/course.h"
 #include "pager/disk.h"
 #include "pager/slab.h"
 
@@ -66,6 +67,11 @@ struct actswap_page {
     uint64_t block; // of the ledger: the device copy's memory, 0: not known
     struct as_buffer buffer;
     void *copied, *arrived; // events of the last copy out and in
+
+    void *producer; // the stream that it was saved on
+    struct as_course_ticket ticket;
+    unsigned came; // the number of the backward that needed it last, 0: none yet
+    bool kept; // within the budget: it has no copy, and is let go when that is exceeded
 
     bool on_disk; // so that the host copy may go
     bool unwritten; // and will stay so: the disk did not take it

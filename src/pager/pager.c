@@ -9,6 +9,7 @@
 #include "cuda/runtime.h"
 #include "pager/admission.h"
 #include "pager/frame.h"
+#include "pager/keep.h"
 #include "pager/lane.h"
 #include "pager/spill.h"
 #include "pager/state.h"
@@ -33,7 +34,7 @@ struct as_pager *as_pager_create(const struct as_settings *settings,
     pager->ledger = ledger;
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) // before the first forward all is old
         pager->forward_generations[i] = UINT64_MAX;
-    pager->hosted.use = pager->away.use = AS_PAGE_TIER;
+    pager->hosted.use = pager->away.use = pager->kept.use = AS_PAGE_TIER;
     pager->slab = as_slab_create(settings);
     pager->disk = as_disk_create(settings);
     pager->jobs = as_jobs_create(pager);
@@ -70,6 +71,8 @@ void as_pager_destroy(struct as_pager *pager)
     as_disk_destroy(pager->disk);
     as_streams_destroy(pager->streams);
     as_page_table_destroy(pager->table);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++)
+        as_course_destroy(pager->courses[i]);
     pthread_cond_destroy(&pager->moved);
     pthread_mutex_destroy(&pager->lock);
     free(pager);
@@ -109,14 +112,6 @@ static struct as_page_list *list_of(struct as_pager *pager, struct request *requ
 static bool keeps(const struct request *request)
 {
     return request->frame && request->frame->verdict == ACTSWAP_KEEP;
-}
-
-static void count_kept(struct as_pager *pager, enum actswap_reason reason, size_t bytes)
-{
-    pthread_mutex_lock(&pager->lock);
-    pager->totals.kept[reason]++;
-    pager->totals.kept_bytes[reason] += bytes;
-    pthread_mutex_unlock(&pager->lock);
 }
 
 // The storage of a page that was let go is alive after all: somebody else held it, and
@@ -205,6 +200,7 @@ static struct actswap_page *new_page(struct as_pager *pager, struct request *req
     page->stack = request->saved->stack;
     page->saved_ns = as_clock_ns();
     page->hollow = is_hollow(request->saved);
+    page->producer = request->saved->stream;
     page->users = 1;
     page->stays = true; // until its copy out is queued
     page->ref = request->saved->ref;
@@ -215,26 +211,32 @@ static struct actswap_page *new_page(struct as_pager *pager, struct request *req
     return page;
 }
 
-static enum actswap_reason copy_out(struct as_pager *pager, struct actswap_page *page,
-                                    void *producer)
+enum actswap_reason as_pager_copy_out(struct as_pager *pager, struct actswap_page *page)
 {
-    if (as_streams_see(pager->streams, page->lane->device, producer))
+    if (as_streams_see(pager->streams, page->lane->device, page->producer))
         return ACTSWAP_KEPT_DEVICE;
     if (as_slab_take(pager->slab, page->bytes, &page->buffer) &&
         as_spill_take(pager, page->bytes, &page->buffer))
         return pager->settings->disk ? ACTSWAP_KEPT_DISK : ACTSWAP_KEPT_HOST_FULL;
-    return as_move_out(page, producer) ? ACTSWAP_KEPT_DEVICE : ACTSWAP_KEPT_NOT;
+    return as_move_out(page, page->producer) ? ACTSWAP_KEPT_DEVICE : ACTSWAP_KEPT_NOT;
 }
 
-// The copy is queued: the page may be let go from now on.
+void as_pager_went_out(struct as_pager *pager, struct actswap_page *page)
+{
+    pager->totals.out_bytes += page->bytes;
+    as_page_append(&pager->hosted, page);
+}
+
+// The copy is queued, or the page stays as long as the budget allows: it may be let go
+// from now on.
 static void open_page(struct as_pager *pager, struct actswap_page *page,
                       struct request *request)
 {
     pthread_mutex_lock(&pager->lock);
-    pager->totals.out_bytes += page->bytes;
     pager->totals.pages_made++;
     page->stays = keeps(request);
-    as_page_append(&pager->hosted, page);
+    if (page->buffer.host)
+        as_pager_went_out(pager, page);
     if (!page->needs && !page->stays)
         as_page_append(list_of(pager, request), page);
     pthread_mutex_unlock(&pager->lock);
@@ -274,12 +276,24 @@ static enum actswap_reason make_page(struct as_pager *pager, struct request *req
                                                            : ACTSWAP_KEPT_HOST_FULL;
     }
     *out = page;
-    enum actswap_reason reason = copy_out(pager, page, request->saved->stream);
+    if (as_keep_ask(pager, page, request->block.bytes)) {
+        open_page(pager, page, request);
+        return ACTSWAP_KEPT_BUDGET;
+    }
+    enum actswap_reason reason = as_pager_copy_out(pager, page);
     if (!reason)
         open_page(pager, page, request);
     else if (close_page(pager, page))
         *out = NULL;
     return reason;
+}
+
+void as_pager_count_kept(struct as_pager *pager, enum actswap_reason reason, size_t bytes)
+{
+    pthread_mutex_lock(&pager->lock);
+    pager->totals.kept[reason]++;
+    pager->totals.kept_bytes[reason] += bytes;
+    pthread_mutex_unlock(&pager->lock);
 }
 
 // Whoever held a storage may have let go of it meanwhile.
@@ -331,7 +345,7 @@ static enum actswap_reason admit(struct as_pager *pager, struct request *request
     reason = as_admission_worth(admission);
     if (!reason)
         reason = make_page(pager, request, out);
-    if (!reason && !request->frame)
+    if (*out && !request->frame)
         let_go_outside(pager);
     return reason;
 }
@@ -375,7 +389,7 @@ int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
 
     enum actswap_reason reason = admit(pager, &request, &admission, page);
     if (reason)
-        count_kept(pager, reason, saved->bytes);
+        as_pager_count_kept(pager, reason, saved->bytes);
     return *page ? 0 : (int)reason;
 }
 
@@ -387,6 +401,8 @@ void as_pager_drop(struct as_pager *pager, struct actswap_page *page)
         return;
     pthread_mutex_lock(&pager->lock);
     assert(page->users);
+    if (page->users == 1)
+        as_keep_over(pager, page);
     page->holds++;
     if (--page->users == 0) {
         as_page_table_remove(pager->table, page);
@@ -429,115 +445,6 @@ void as_pager_block(struct as_pager *pager, enum actswap_edge edge, uint64_t blo
     struct as_frame *frame = as_frame_innermost(pager);
     for (int i = 0; i < AS_LEDGER_DEVICES; i++)
         frame->generations[i] = as_ledger_now(pager->ledger, i);
-}
-
-static void count_elsewhere(struct as_pager *pager, struct actswap_page *page)
-{
-    pager->totals.held_elsewhere += !page->elsewhere;
-    page->elsewhere = true;
-}
-
-// For a framework that does not say who holds what.
-static void find_elsewhere(struct actswap_page *page, void *context)
-{
-    struct as_pager *pager = context;
-    struct as_block block;
-    if (!page->ref &&
-        as_ledger_find(pager->ledger, (int)page->key.device, page->key.address, &block) &&
-        block.generation == page->key.generation)
-        count_elsewhere(pager, page);
-}
-
-static void begin_backward(struct as_pager *pager)
-{
-    as_evict(pager, &pager->shared);
-    as_evict(pager, &pager->outside);
-    pthread_mutex_lock(&pager->lock);
-    pager->backwards++;
-    for (struct actswap_page *page = pager->shared.first; page;
-         page = page->nodes[AS_PAGE_WAITS].next)
-        count_elsewhere(pager, page);
-    as_page_table_each(pager->table, find_elsewhere, pager);
-    pthread_mutex_unlock(&pager->lock);
-    as_spill_ahead(pager);
-}
-
-static void end_backward(struct as_pager *pager)
-{
-    pthread_mutex_lock(&pager->lock);
-    if (pager->backwards)
-        pager->backwards--;
-    bool quiet = !pager->backwards;
-    pthread_mutex_unlock(&pager->lock);
-    if (quiet)
-        as_evict(pager, &pager->back);
-}
-
-// A backward that raised has not said that it ended.
-static void begin_forward(struct as_pager *pager)
-{
-    pthread_mutex_lock(&pager->lock);
-    pager->backwards = 0;
-    for (int i = 0; i < AS_LEDGER_DEVICES; i++)
-        pager->forward_generations[i] = as_ledger_now(pager->ledger, i);
-    pthread_mutex_unlock(&pager->lock);
-}
-
-static int refuse_captured(void *stream, void *context)
-{
-    (void)context;
-    return as_stream_captured(stream);
-}
-
-static int pass(void *event, void *context)
-{
-    (void)event;
-    (void)context;
-    return 0;
-}
-
-bool as_pager_captures(struct as_pager *pager)
-{
-    static const struct as_streams_visitor visitor = {refuse_captured, pass, NULL};
-    bool found = false;
-    for (int device = 0; device < AS_LEDGER_DEVICES && !found; device++)
-        found =
-            pager->lanes[device] && as_streams_visit(pager->streams, device, 0, &visitor);
-    return found;
-}
-
-static void give_back_spare(struct as_pager *pager)
-{
-    struct as_buffer buffer;
-    if (as_slab_has_spare(pager->slab) && as_pager_captures(pager))
-        return;
-    while (as_slab_spare(pager->slab, &buffer))
-        as_move_unpin(pager, &buffer);
-    as_slab_step(pager->slab);
-}
-
-void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
-{
-    switch (moment) {
-    case ACTSWAP_FORWARD:
-        begin_forward(pager);
-        break;
-    case ACTSWAP_BACKWARD:
-        begin_backward(pager);
-        break;
-    case ACTSWAP_BACKWARD_END:
-        end_backward(pager);
-        break;
-    case ACTSWAP_OPTIMIZER:
-        break;
-    case ACTSWAP_STEP:
-        give_back_spare(pager);
-        break;
-    case ACTSWAP_AGAIN:
-    case ACTSWAP_AGAIN_END:
-        break;
-    }
-    as_evict_finish(pager);
 }
 
 void as_pager_stream_made(struct as_pager *pager, int device, void *stream)

@@ -108,6 +108,7 @@ struct as_pager_totals {
     struct as_disk_totals disk;
     uint64_t pages, pages_made;
     uint64_t let_go; // how often a page was
+    uint64_t stayed_over_bytes; // the most that stayed where the budget was exceeded
     uint64_t held_elsewhere; // pages whose storage others still had at a backward
     uint64_t kept[ACTSWAP_KEPT_REASONS], kept_bytes[ACTSWAP_KEPT_REASONS];
 };

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pager/course.h"
 #include "pager/disk.h"
 #include "pager/jobs.h"
 #include "pager/page.h"
@@ -42,12 +43,28 @@ struct as_pager {
     struct as_page_list back; // brought in again
     struct as_page_list put_off; // dropped, but their stream was being captured
     struct as_page_list hosted; // have a host copy, in the order of getting it
+    struct as_page_list kept; // stay within the budget: have no copy yet
     struct as_page_list away; // are on the disk alone, first those that went first
     uint64_t forward_generations[AS_LEDGER_DEVICES]; // that the last forward began with
     unsigned backwards; // that run
+    unsigned backward_count; // that began
+    struct as_course *courses[AS_LEDGER_DEVICES]; // made with the first page of a device
+    uint64_t first_levels[AS_LEDGER_DEVICES]; // before the first forward
+    bool begun; // those are known
+    bool over; // the budget, while some stay
     unsigned outside_made; // pages, so far
     struct as_pager_totals totals;
 };
+
+// --- pager.c
+
+// Queues the copy of a page that has none; the lock is not held.
+enum actswap_reason as_pager_copy_out(struct as_pager *pager, struct actswap_page *page);
+
+// It is queued; the lock is held.
+void as_pager_went_out(struct as_pager *pager, struct actswap_page *page);
+void as_pager_count_kept(struct as_pager *pager, enum actswap_reason reason,
+                         size_t bytes);
 
 // --- move.c: copies
 

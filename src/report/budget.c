@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "core/settings.h"
 #include "core/text.h"
+#include "pager/pager.h"
 #include "report/json.h"
 #include "report/report.h"
 #include "track/ledger.h"
@@ -55,8 +57,19 @@ void as_budget_write(struct as_json *json, const struct as_facts *facts)
         as_json_number(json, "step", outcome.excess.step);
         as_json_text(json, "phase", as_phase_name(outcome.excess.phase));
         as_json_text(json, "block", *outcome.block ? outcome.block : NULL);
+        if (facts->settings->policy == AS_POLICY_OFFLOAD)
+            as_json_number(json, "stayed_bytes", facts->pager->stayed_over_bytes);
     }
     as_json_close(json, '}');
+}
+
+// What offload had to do with it.
+static const char *why(const struct as_facts *facts)
+{
+    if (facts->settings->policy != AS_POLICY_OFFLOAD)
+        return "";
+    return facts->pager->stayed_over_bytes ? "; the step before had room"
+                                           : "; nothing more could go";
 }
 
 void as_budget_say(const struct as_facts *facts, char *text, size_t text_bytes)
@@ -72,9 +85,9 @@ void as_budget_say(const struct as_facts *facts, char *text, size_t text_bytes)
         snprintf(text, text_bytes, "%s: kept, %s to spare", budget,
                  as_text_amount(outcome.spare_bytes, rest));
     else
-        snprintf(text, text_bytes, "%s: exceeded by %s, first in step %llu, %s%s%s",
+        snprintf(text, text_bytes, "%s: exceeded by %s, first in step %llu, %s%s%s%s",
                  budget, as_text_amount(outcome.over_bytes, rest),
                  (unsigned long long)outcome.excess.step + 1,
                  as_phase_name(outcome.excess.phase), *outcome.block ? " of " : "",
-                 outcome.block);
+                 outcome.block, why(facts));
 }

@@ -137,6 +137,8 @@ static void note_peak(struct as_ledger *ledger, struct as_books *books, uint64_t
 {
     struct as_ledger_totals *totals = &books->totals;
 
+    if (totals->live_bytes > books->swing_bytes)
+        books->swing_bytes = totals->live_bytes;
     if (totals->live_bytes > totals->step_peak_bytes)
         totals->step_peak_bytes = totals->live_bytes;
     if (totals->live_bytes > totals->peak_bytes) {
@@ -438,6 +440,21 @@ void as_ledger_budget(struct as_ledger *ledger, uint64_t bytes)
         hold_against_budget(ledger, books);
         pthread_mutex_unlock(&books->lock);
     }
+}
+
+uint64_t as_ledger_budget_bytes(const struct as_ledger *ledger)
+{
+    return atomic_load_explicit(&ledger->budget_bytes, memory_order_relaxed);
+}
+
+struct as_swing as_ledger_swing(struct as_ledger *ledger, int device)
+{
+    struct as_books *books = &ledger->devices[device];
+    pthread_mutex_lock(&books->lock);
+    const struct as_swing swing = {books->swing_bytes, books->totals.live_bytes};
+    books->swing_bytes = swing.live_bytes;
+    pthread_mutex_unlock(&books->lock);
+    return swing;
 }
 
 bool as_ledger_excess(struct as_ledger *ledger, int device, struct as_excess *excess)

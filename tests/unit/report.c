@@ -252,8 +252,15 @@ Test(report, holds_the_peak_against_the_budget)
     cr_expect(json_is_null(at(root, "budget.block")));
     cr_expect(strstr(summary(),
                      "  budget           4.0 KiB: exceeded by 2.5 KiB, first in "
-                     "step 7, backward\n"),
+                     "step 7, backward; nothing more could go\n"),
               "%s", summary());
+    cr_expect_eq(json_integer_value(at(root, "budget.stayed_bytes")), 0);
+    pager.stayed_over_bytes = 512;
+    cr_expect(strstr(summary(), "backward; the step before had room\n"));
+    cr_expect_eq(json_integer_value(at(written(), "budget.stayed_bytes")), 512);
+    settings.policy = AS_POLICY_OFF;
+    cr_expect(strstr(summary(), "step 7, backward\n"));
+    cr_expect_null(json_object_get(at(written(), "budget"), "stayed_bytes"));
 }
 
 Test(report, without_a_budget_or_a_peak_nothing_is_held_against)
