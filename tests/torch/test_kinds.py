@@ -48,6 +48,7 @@ def test_operators_of_the_device_alone_follow_their_formula() -> None:
 
     assert beyond({n: a for n, a in found.items() if "bfloat16" not in n}, 2e-6) == {}
     assert beyond(found, 1e-2) == {}
+    assert found["rms norm float64"] < 1e-14
 
 
 def test_bags_of_every_form_compute_what_the_cpu_does() -> None:

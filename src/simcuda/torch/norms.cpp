@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "norms.hpp"
 
+#include <ATen/OpMathType.h>
 #include <ATen/ops/log_sigmoid_forward.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
@@ -46,9 +47,10 @@ void body_rms_norm_backward(Call &call)
 {
     const at::Tensor input = tensor(call, "input"), weight = tensor(call, "weight");
     const auto normalized = argument(call, "normalized_shape").toIntVector();
-    const at::Tensor rstd = tensor(call, "rstd").to(at::kFloat);
-    const at::Tensor scaled = input.to(at::kFloat).mul(rstd);
-    const at::Tensor grad = tensor(call, "grad_out").to(at::kFloat);
+    const auto wide = at::toOpMathType(input.scalar_type());
+    const at::Tensor rstd = tensor(call, "rstd").to(wide);
+    const at::Tensor scaled = input.to(wide).mul(rstd);
+    const at::Tensor grad = tensor(call, "grad_out").to(wide);
     const at::Tensor through = weight.defined() ? grad.mul(weight) : grad;
 
     std::vector<int64_t> inner, outer;

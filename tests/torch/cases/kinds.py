@@ -233,6 +233,14 @@ def others() -> Iterator[Case]:
         result.pow(2).sum().backward()
         return [result, rows.grad, groups.grad]
 
+    def doubles(device: str) -> List[torch.Tensor]:
+        given = noise(2, 3, 8).double().to(device).requires_grad_()
+        weight = noise(8, seed=2).double().to(device).requires_grad_()
+        result = nn.functional.rms_norm(given, (8,), weight, 1e-6)
+        result.pow(2).sum().backward()
+        return [result, given.grad, weight.grad]
+
+    yield "rms norm float64", doubles
     yield "grouped product, by groups on the host", grouped
     yield "batch norm bfloat16", norms_lower
     yield "grid sample", sampled
