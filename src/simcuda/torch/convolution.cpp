@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convolution.hpp"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/cuda/EmptyTensor.h>
+#include <ATen/native/ConvUtils.h>
 #include <c10/core/DeviceGuard.h>
 
 #include "host.hpp"
@@ -52,6 +54,38 @@ std::vector<int64_t> output_sizes(const c10::IValue *a)
     return sizes;
 }
 
+at::Tensor shape_of(const c10::IValue &value)
+{
+    if (!value.isTensor() || !value.toTensor().defined())
+        return {};
+    const at::Tensor &tensor = value.toTensor();
+    return at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(),
+                                          tensor.scalar_type());
+}
+
+// PyTorch looks at a convolution's arguments where it chooses who computes.
+void check(const c10::IValue *a)
+{
+    const at::Tensor input = shape_of(a[0]), weight = shape_of(a[1]),
+                     bias = shape_of(a[2]);
+    const auto alike = [&](const at::Tensor &other, const char *name) {
+        TORCH_CHECK(!other.defined() || other.scalar_type() == input.scalar_type(),
+                    "Input type (", input.scalar_type(), ") and ", name, " type (",
+                    other.scalar_type(), ") should be the same");
+    };
+    alike(weight, "weight");
+    alike(bias, "bias");
+    for (const int64_t dilation : a[5].toIntVector())
+        TORCH_CHECK(dilation > 0, "non-positive dilation is not supported");
+    std::vector<c10::SymInt> lists[4];
+    const int places[] = {3, 4, 5, 7};
+    for (int i = 0; i < 4; i++)
+        for (const int64_t value : a[places[i]].toIntVector())
+            lists[i].emplace_back(value);
+    at::native::select_conv_backend(input, weight, bias, lists[0], lists[1], lists[2],
+                                    a[6].toBool(), lists[3], a[8].toInt(), std::nullopt);
+}
+
 } // namespace
 
 void host_convolution(const Operator &op, c10::DispatchKeySet, Stack *stack)
@@ -60,8 +94,7 @@ void host_convolution(const Operator &op, c10::DispatchKeySet, Stack *stack)
     const auto *first = top(stack, op.arguments());
     const at::Tensor input = first[0].toTensor(), weight = first[1].toTensor();
     c10::DeviceGuard guard(input.device());
-    TORCH_CHECK(input.dim() == weight.dim() && input.dim() >= 3,
-                "Expected a batch of inputs with as many dimensions as the weight");
+    check(first);
     const auto sizes = output_sizes(first);
     for (const int64_t n : sizes)
         TORCH_CHECK(n >= 0, "Calculated output size is too small: ", sizes);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <ATen/Parallel.h>
+#include <ATen/core/op_registration/adaption.h>
 #include <ATen/record_function.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -13,6 +14,7 @@
 #include "assume.hpp"
 #include "auto.hpp"
 #include "check.hpp"
+#include "cpu.hpp"
 #include "foreign.hpp"
 #include "host.hpp"
 #include "random.hpp"
@@ -72,6 +74,38 @@ std::string full_name(const c10::OperatorName &name)
     return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
+// The call that this thread is submitting, and what it refused.
+struct Submitting {
+    explicit Submitting(const Call *submitted) : call(submitted), before(innermost)
+    {
+        innermost = this;
+    }
+    ~Submitting()
+    {
+        innermost = before;
+    }
+    Submitting(const Submitting &) = delete;
+    Submitting &operator=(const Submitting &) = delete;
+
+    static thread_local Submitting *innermost;
+    const Call *call;
+    Submitting *before;
+    std::exception_ptr thrown;
+};
+
+thread_local Submitting *Submitting::innermost;
+
+std::string message_of(const std::exception_ptr &thrown)
+{
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const c10::Error &error) {
+        return error.what_without_backtrace();
+    } catch (const std::exception &error) {
+        return error.what();
+    }
+}
+
 // On a copy, because the body may use the arguments as its stack.
 void replay(const Call &captured)
 {
@@ -101,10 +135,15 @@ void call_run(void *arg)
             replay(call);
         else
             call.body(call);
-    } catch (const c10::Error &error) {
-        sim_fail("the body of %s failed: %s", name, error.what_without_backtrace());
-    } catch (const std::exception &error) {
-        sim_fail("the body of %s failed: %s", name, error.what());
+    } catch (const Refused &refused) {
+        Submitting *within = Submitting::innermost;
+        if (within && within->call == &call)
+            within->thrown = refused.thrown;
+        else
+            sim_fail("%s: %s", name, message_of(refused.thrown).c_str());
+    } catch (const std::exception &) {
+        sim_fail("the body of %s failed: %s", name,
+                 message_of(std::current_exception()).c_str());
     }
 }
 
@@ -222,11 +261,14 @@ void submit(Call call)
     const auto &accesses = aliases.accesses();
     const char *name = call.op.name.c_str();
     const sim_assumption assumes = call.assumes;
-    const sim_work work = {name, call_run, call_destroy, new Call(std::move(call)),
-                           assumes};
+    auto *queued = new Call(std::move(call));
+    const sim_work work = {name, call_run, call_destroy, queued, assumes};
+    const Submitting submitting(queued);
     const int error = sim_submit(stream, &work, accesses.data(), accesses.size());
     if (error)
         sim_fail("%s could not be queued: error %d", name, error);
+    if (submitting.thrown)
+        std::rethrow_exception(submitting.thrown);
 }
 
 void host_pass(const Operator &op, HostPass host, const Stack &arguments,
@@ -266,133 +308,35 @@ void Operator::operator()(const c10::OperatorHandle &, c10::DispatchKeySet keys,
                           Stack *stack)
 {
     foreign_adopt();
+    if (together)
+        check_together(*this, *stack);
     if (whole)
         host(*this, keys, stack);
     else
         run_halves(*this, host, keys, stack);
 }
 
+void check_together(const Operator &op, const Stack &stack)
+{
+    const auto &schema = op.handle.schema().arguments();
+    std::optional<c10::Device> device;
+    const auto check = [&](const c10::IValue &value, const std::string &argument) {
+        if (value.isTensor() && value.toTensor().defined() && value.toTensor().dim())
+            c10::impl::check_and_update_common_device(device, value.toTensor(),
+                                                      op.name.c_str(), argument.c_str());
+    };
+    for (size_t i = 0; i < schema.size(); i++) {
+        const auto &value = stack[stack.size() - schema.size() + i];
+        check(value, schema[i].name());
+        if (value.isTensorList() || value.isOptionalTensorList())
+            for (const auto &item : value.toListRef())
+                check(item, schema[i].name());
+    }
+}
+
 void host_real(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
 {
     op.real.callBoxed(op.handle, keys, stack);
-}
-
-static void deliver_tensor(const at::Tensor &result, const at::Tensor &computed)
-{
-    if (!result.defined() || result.numel() == 0)
-        return;
-    TORCH_CHECK(computed.defined(), "it left a result out");
-    TORCH_CHECK(result.sizes() == computed.sizes(), "it computed sizes ",
-                computed.sizes(), " where the device has ", result.sizes());
-    TORCH_CHECK(result.scalar_type() == computed.scalar_type() ||
-                    (result.is_floating_point() && computed.is_floating_point()),
-                "it computed ", computed.scalar_type(), " where the device has ",
-                result.scalar_type());
-    const bool laid_alike = result.strides() == computed.strides();
-    if (laid_alike && result.const_data_ptr() == computed.const_data_ptr())
-        return;
-    if (laid_alike && result.scalar_type() == computed.scalar_type() &&
-        result.is_conj() == computed.is_conj() && result.is_neg() == computed.is_neg() &&
-        !has_gaps(result, extent_bytes(result)))
-        memcpy(result.mutable_data_ptr(), computed.const_data_ptr(),
-               extent_bytes(result));
-    else
-        result.copy_(computed);
-}
-
-void deliver(const c10::IValue &result, const c10::IValue &computed)
-{
-    if (result.isTensor()) {
-        deliver_tensor(result.toTensor(), computed.toTensor());
-    } else if (result.isTensorList()) {
-        const auto to = result.toTensorVector(), from = computed.toTensorVector();
-        TORCH_CHECK(to.size() == from.size(), "it computed another number of tensors");
-        for (size_t i = 0; i < to.size(); i++)
-            deliver_tensor(to[i], from[i]);
-    }
-}
-
-namespace
-{
-
-// A written tensor as the device has it. Some CPU kernels lay an out= tensor anew, and
-// that changes the alias but not the device's tensor: what they wrote is then moved to
-// where the device will look, and what they wrote beside it is put back.
-class Laid
-{
-  public:
-    explicit Laid(const at::Tensor &alias)
-        : alias_(alias), sizes_(alias.sizes().vec()), strides_(alias.strides().vec())
-    {
-        const auto *first = static_cast<const char *>(alias.const_data_ptr());
-        if (!alias.is_contiguous())
-            before_.assign(first, first + extent_bytes(alias));
-    }
-
-    void restore() const
-    {
-        TORCH_CHECK(alias_.sizes() == sizes_, "it resized a result to ", alias_.sizes(),
-                    " where the device has ", sizes_);
-        if (alias_.strides() == strides_)
-            return;
-        const at::Tensor computed = alias_.clone();
-        auto *impl = alias_.unsafeGetTensorImpl();
-        impl->set_sizes_and_strides(sizes_, strides_, alias_.storage_offset());
-        memcpy(alias_.mutable_data_ptr(), before_.data(), before_.size());
-        alias_.copy_(computed);
-    }
-
-  private:
-    at::Tensor alias_;
-    std::vector<int64_t> sizes_, strides_;
-    std::vector<char> before_;
-};
-
-} // namespace
-
-static void run_cpu(Call &call)
-{
-    const auto &schema = call.op.handle.schema().arguments();
-    std::vector<Laid> outs;
-    for (size_t i = 0; i < schema.size(); i++)
-        if (call.op.written[i] && schema[i].kwarg_only() && call.arguments[i].isTensor())
-            outs.emplace_back(call.arguments[i].toTensor());
-    if (call.op.random)
-        seed_argument(call);
-    call.op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                   &call.arguments);
-    for (const auto &out : outs)
-        out.restore();
-}
-
-// Some kernels of the card write a gradient that the mask leaves out.
-static void ask_for_results(Call *call)
-{
-    const int place = call->op.place("output_mask");
-    if (place < 0)
-        return;
-    c10::List<bool> mask;
-    for (const auto &result : call->results)
-        mask.push_back(result.isTensor() && result.toTensor().defined());
-    call->arguments[static_cast<size_t>(place)] = mask;
-}
-
-void body_cpu(Call &call)
-{
-    ask_for_results(&call);
-    run_cpu(call);
-    for (size_t i = 0; i < call.results.size(); i++)
-        deliver(call.results[i], call.arguments[i]);
-}
-
-void body_cpu_lenient(Call &call)
-{
-    run_cpu(call);
-    for (size_t i = 0; i < call.results.size(); i++) {
-        const auto &computed = call.arguments[i];
-        if (!computed.isTensor() || computed.toTensor().numel())
-            deliver(call.results[i], computed);
-    }
 }
 
 } // namespace simtorch

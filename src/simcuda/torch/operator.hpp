@@ -74,6 +74,7 @@ struct Operator : c10::OperatorKernel {
     Body body; // NULL: nothing to compute
     bool whole = false; // `host` is all of it: decides itself what is computed, and when
     bool random = false;
+    bool together = false; // all its tensors must be on the device: nobody else looks
     std::vector<bool> written; // by argument
     // For mode auto.
     std::vector<bool> unread; // by argument: written without being read
@@ -140,6 +141,10 @@ void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys,
 const c10::IValue &argument(const Call &call, const char *name);
 at::Tensor tensor(const Call &call, const char *name);
 int64_t integer(const Call &call, const char *name, int64_t otherwise);
+
+// Throws what PyTorch's own CUDA kernels throw if the tensors are not on one device. A
+// number (a tensor without dimensions) may be on the host.
+void check_together(const Operator &op, const Stack &stack);
 
 // The values at the end of the stack.
 inline c10::IValue *top(Stack *stack, size_t count)

@@ -48,9 +48,17 @@ const char *const kinds[] = {
     "PyTorch's own",
 };
 
-// What is written in place is the result.
-void host_in_place(const Operator &op, c10::DispatchKeySet, Stack *stack)
+// PyTorch's own code for a number, which it would read from the tensor.
+void host_masked_fill(const Operator &op, c10::DispatchKeySet, Stack *stack)
 {
+    BelowAutograd below;
+    auto *first = top(stack, op.arguments());
+    const int64_t dimensions = first[2].toTensor().dim();
+    TORCH_CHECK(!dimensions,
+                "masked_fill_ only supports a 0-dimensional value tensor, "
+                "but got tensor with ",
+                dimensions, " dimension(s).");
+    first[0].toTensor().masked_fill_(first[1].toTensor(), 0);
     stack->resize(stack->size() - op.arguments() + 1);
 }
 
@@ -148,7 +156,7 @@ const Row rows[] = {
     // Host code that reads a value for its kernel's arguments.
     {"histc", CLOSED, host_real, body_histc},
     {"mode", CLOSED},
-    {"masked_fill_.Tensor", HOST, host_in_place},
+    {"masked_fill_.Tensor", HOST, host_masked_fill},
     {"searchsorted", CLOSED},
 
     {"equal", WHOLE, host_eager},
@@ -344,6 +352,16 @@ const char *kind_of(const c10::OperatorHandle &handle)
     return kinds[row->kind];
 }
 
+// Where one of the tensors may, or must, be on the host.
+static bool mixes(const Row &row)
+{
+    static const char *const names[] = {
+        "copy_", "masked_select", "_cudnn_ctc_loss", "lstm",
+        "gru",   "rnn_tanh",      "rnn_relu",        "_local_scalar_dense"};
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](const char *name) { return !strcmp(name, row.name); });
+}
+
 // An operator whose host code is all that there is.
 static std::unique_ptr<Operator> whole(const c10::OperatorHandle &handle,
                                        c10::DispatchKey key, HostPass host)
@@ -383,6 +401,7 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle,
         made->body = row->body;
         made->whole = row->kind == WHOLE || row->kind == READ;
         made->random |= row->kind == RANDOM;
+        made->together = host_is_ours && !mixes(*row);
     }
     if (closed) {
         made->whole = !handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs samples of PyTorch's operator database on the device and on the CPU.
 
-Reads jobs from standard input, one a line: the entry's place in the database, a dtype,
-the first sample, how many at most (0: all). Writes one JSON value a line into the file
-descriptor that the first argument names:
+Reads jobs from standard input, one a line: the entry's place in the database, a dtype
+(or `errors`: the calls that the entry says are wrong), the first sample, how many at most
+(0: all). Writes one JSON value a line into the file descriptor that the first argument
+names:
   {"start": N}                            before sample N runs
   {"sample": N, "forward": ..., "backward": ...}
   {"end": true, "grad": BOOL}             grad: the entry is differentiable in this dtype
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -25,6 +27,7 @@ import torch
 from op_calls import database, tensors_of
 from torch.utils._pytree import tree_map
 
+ERRORS = "errors"
 Outcome = Optional[str]
 Results = Tuple[List[Any], Optional[List[Any]]]  # of the operator, of its backward
 
@@ -266,11 +269,47 @@ def run(entry: Any, dtype: torch.dtype, first: int, most: int, say: Callable) ->
     say({"end": True, "grad": grad})
 
 
+def raised(run: Callable[[], Any]) -> Optional[Exception]:
+    try:
+        run()
+    except Exception as error:
+        return error
+    return None
+
+
+def error_outcome(entry: Any, wrong: Any) -> Outcome:
+    """`equal` if the device raises what the CPU does, or what the entry wants there."""
+
+    def run(device: str) -> Any:
+        sample = wrong.sample_input
+        values = Fresh(device).all((sample.input, list(sample.args), dict(sample.kwargs)))
+        result = entry.op(values[0], *values[1], **values[2])
+        if device != "cpu":
+            torch.cuda.synchronize()
+        return result
+
+    expected, got = raised(lambda: run("cpu")), raised(lambda: run("cuda"))
+    if type(expected) is type(got):
+        return "equal"
+    wanted = isinstance(got, wrong.error_type) and re.search(wrong.error_regex, str(got))
+    return "equal" if wanted else f"{got!r} instead of {expected!r}"[:300]
+
+
+def run_errors(entry: Any, first: int, most: int, say: Callable) -> None:
+    for n, wrong in spread(list(entry.error_inputs("cuda")), most):
+        if n < first:
+            continue
+        say({"start": n})
+        say({"sample": n, "forward": error_outcome(entry, wrong), "backward": None})
+    say({"end": True, "grad": False})
+
+
 def described(entry: Any) -> Dict[str, Any]:
     """Its name, and the dtypes that both devices have."""
     both = entry.supported_dtypes("cpu") & entry.supported_dtypes("cuda")
     name = ".".join(filter(None, (entry.name, entry.variant_test_name)))
-    return {"name": name, "dtypes": sorted(str(d).split(".")[1] for d in both)}
+    dtypes = sorted(str(d).split(".")[1] for d in both)
+    return {"name": name, "dtypes": dtypes + [ERRORS] * bool(entry.error_inputs_func)}
 
 
 def main(out: int) -> None:
@@ -285,7 +324,11 @@ def main(out: int) -> None:
         place, dtype, first, most = line.split()
         say({"start": -1})
         try:
-            run(entries[int(place)], getattr(torch, dtype), int(first), int(most), say)
+            entry, bounds = entries[int(place)], (int(first), int(most))
+            if dtype == ERRORS:
+                run_errors(entry, *bounds, say)
+            else:
+                run(entry, getattr(torch, dtype), *bounds, say)
         except Exception as error:
             say({"sample": -1, "forward": said(error), "backward": None})
             say({"end": True, "grad": False})
