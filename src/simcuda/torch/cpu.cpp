@@ -1,12 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+
+#include <ATen/ops/clamp_min.h>
 
 #include "random.hpp"
 
 namespace simtorch
 {
+
+namespace
+{
+
+// Beside the pointwise ones: their form for a given result runs the same kernel, too.
+const char *const others[] = {"aten::mm",
+                              "aten::addmm",
+                              "aten::bmm",
+                              "aten::baddbmm",
+                              "aten::cat",
+                              "aten::gather",
+                              "aten::index_select",
+                              "aten::_softmax",
+                              "aten::_log_softmax",
+                              "aten::_softmax_backward_data",
+                              "aten::_log_softmax_backward_data"};
+
+bool writes_anywhere(const c10::OperatorHandle &handle)
+{
+    const auto &name = handle.schema().name();
+    return handle.hasTag(at::Tag::pointwise) ||
+           std::any_of(std::begin(others), std::end(others),
+                       [&](const char *other) { return name == other; });
+}
+
+// `out` is `of` with one more argument, which it writes.
+bool is_into(const c10::FunctionSchema &out, const c10::FunctionSchema &of)
+{
+    const size_t count = of.arguments().size();
+    if (out.arguments().size() != count + 1)
+        return false;
+    const auto *written = out.arguments()[count].alias_info();
+    if (!written || !written->isWrite() || !out.arguments()[count].kwarg_only())
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const auto &left = out.arguments()[i], &right = of.arguments()[i];
+        if (left.name() != right.name() || *left.type() != *right.type())
+            return false;
+    }
+    return true;
+}
+
+const std::multimap<std::string, c10::OperatorName> &cpu_kernels()
+{
+    static const auto found = [] {
+        std::multimap<std::string, c10::OperatorName> all;
+        for (const auto &name :
+             c10::Dispatcher::singleton().getRegistrationsForDispatchKey(
+                 c10::DispatchKey::CPU))
+            all.emplace(name.name, name);
+        return all;
+    }();
+    return found;
+}
+
+} // namespace
+
+std::optional<c10::OperatorHandle> form_into(const c10::OperatorHandle &handle)
+{
+    const auto &schema = handle.schema();
+    if (schema.returns().size() != 1 || schema.returns()[0].alias_info() ||
+        !writes_anywhere(handle))
+        return std::nullopt;
+    const auto range = cpu_kernels().equal_range(schema.name());
+    for (auto at = range.first; at != range.second; ++at) {
+        const auto other = c10::Dispatcher::singleton().findSchema(at->second);
+        if (other && is_into(other->schema(), schema))
+            return other;
+    }
+    return std::nullopt;
+}
 
 static void deliver_tensor(const at::Tensor &result, const at::Tensor &computed)
 {
@@ -116,12 +191,32 @@ static void ask_for_results(Call *call)
     call->arguments[static_cast<size_t>(place)] = mask;
 }
 
+// True if it could be done.
+static bool run_into(Call &call)
+{
+    if (!call.op.into || call.op.random || call.results.size() != 1 ||
+        !call.results[0].isTensor() || !call.results[0].toTensor().defined() ||
+        !call.results[0].toTensor().numel())
+        return false;
+    call.arguments.push_back(call.results[0]);
+    redispatch(*call.op.into, &call.arguments);
+    return true;
+}
+
 void body_cpu(Call &call)
 {
     ask_for_results(&call);
-    run_cpu(call);
+    if (!run_into(call))
+        run_cpu(call);
     for (size_t i = 0; i < call.results.size(); i++)
         deliver(call.results[i], call.arguments[i]);
+}
+
+// The CPU's relu is clamp_min by 0, and has no form of its own for a given result.
+void body_relu(Call &call)
+{
+    at::Tensor result = call.results[0].toTensor();
+    at::clamp_min_out(result, call.arguments[0].toTensor(), 0);
 }
 
 void body_cpu_lenient(Call &call)

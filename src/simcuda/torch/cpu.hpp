@@ -5,6 +5,7 @@
 // PyTorch's CPU kernel as a body.
 
 #include <exception>
+#include <optional>
 
 #include "operator.hpp"
 
@@ -16,6 +17,11 @@ namespace simtorch
 struct Refused : std::exception {
     std::exception_ptr thrown = std::current_exception();
 };
+
+// The form of the operator that computes the same into a tensor that it is given, as its
+// last argument: nothing is allocated on the host, and nothing copied.
+std::optional<c10::OperatorHandle> form_into(const c10::OperatorHandle &handle);
+void body_relu(Call &call);
 
 } // namespace simtorch
 

@@ -72,6 +72,7 @@ struct Operator : c10::OperatorKernel {
     c10::SafeKernelFunction real;
     HostPass host;
     Body body; // NULL: nothing to compute
+    std::optional<c10::OperatorHandle> into; // for body_cpu (cpu.hpp)
     bool whole = false; // `host` is all of it: decides itself what is computed, and when
     bool random = false;
     bool together = false; // all its tensors must be on the device: nobody else looks

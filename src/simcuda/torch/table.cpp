@@ -8,6 +8,7 @@
 #include "attention.hpp"
 #include "auto.hpp"
 #include "convolution.hpp"
+#include "cpu.hpp"
 #include "embedding.hpp"
 #include "histogram.hpp"
 #include "lists.hpp"
@@ -177,6 +178,7 @@ const Row rows[] = {
     {"_embedding_bag", BODY, host_real, body_embedding_bag},
     {"_embedding_bag_forward_only", BODY, host_real, body_embedding_bag},
     {"_embedding_bag_dense_backward", BODY, host_real, body_embedding_bag_backward},
+    {"relu", BODY, host_real, body_relu},
     {"_foreach_mul_.Scalar", BODY, host_real, body_multiply_lists},
     {"_foreach_mul_.ScalarList", BODY, host_real, body_multiply_lists},
     {"native_batch_norm_backward", BODY, host_real, body_batch_norm_backward},
@@ -403,6 +405,8 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle,
         made->random |= row->kind == RANDOM;
         made->together = host_is_ours && !mixes(*row);
     }
+    if (made->body)
+        made->into = form_into(handle);
     if (closed) {
         made->whole = !handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
         made->host = made->whole ? host_eager : host_meta;
