@@ -154,6 +154,21 @@ Test(course, below_what_must_be_there_nothing_stays_while_it_is)
     as_course_destroy(course);
 }
 
+Test(course, what_is_needed_again_soonest_stays_first)
+{
+    const struct program program = {
+        .pages = 3, .bytes = {10, 10, 10}, .order = {2, 1, 0}};
+    struct as_course *course = as_course_create(0);
+    struct meter meter = {0};
+    bool stays[PAGES_MAX];
+    for (int step = 0; step < 3; step++) {
+        play(&program, course, &meter, stays, false);
+        end(course, &meter, 20);
+    }
+    cr_expect(!stays[0] && stays[1] && stays[2], "two of them is all there is room for");
+    as_course_destroy(course);
+}
+
 Test(course, another_step_than_the_last_is_noticed_once)
 {
     struct as_course_ticket ticket;

@@ -15,6 +15,7 @@ struct call {
     const char *name, *symbol;
     int calls, fail_at, spoil_at, err;
     bool always, held;
+    int waiting;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,6 +66,15 @@ void fake_file_hold(const char *function)
     set_held(function, true);
 }
 
+void fake_file_await_held(const char *function)
+{
+    const struct call *call = find(function);
+    pthread_mutex_lock(&lock);
+    while (!call->waiting)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
 void fake_file_let_through(const char *function)
 {
     set_held(function, false);
@@ -92,8 +102,11 @@ static void *begin(const char *name, bool *spoilt)
     struct call *call = find(name);
     pthread_mutex_lock(&lock);
     call->calls++;
+    call->waiting++;
+    pthread_cond_broadcast(&changed);
     while (call->held)
         pthread_cond_wait(&changed, &lock);
+    call->waiting--;
     const bool refused = hits(call, call->fail_at);
     *spoilt = hits(call, call->spoil_at);
     pthread_mutex_unlock(&lock);

@@ -15,6 +15,7 @@ void fake_file_spoil(const char *function, int nth, bool always);
 
 // From now on calls wait, until they are let through again.
 void fake_file_hold(const char *function);
+void fake_file_await_held(const char *function); // until one does
 void fake_file_let_through(const char *function);
 
 // Back to the real ones; calls are counted anew.

@@ -205,6 +205,61 @@ Test(pager_disk, lanes_that_run_late_are_waited_for)
     expect_nothing_left();
 }
 
+// Nothing runs on the device before somebody waits for it.
+static void all_late(bool read_ahead)
+{
+    void *late = fake_stream(FAKE_LAZY);
+    unsigned char seen[PAGES][BYTES];
+    struct actswap_page *pages[PAGES];
+    fake_lane_pace(0, FAKE_LAZY);
+    fake_lane_pace(1, FAKE_LAZY);
+    for (int i = 0; i < PAGES; i++) {
+        struct storage *storage = storage_create(BYTES, late);
+        fake_fill(late, storage->address, i + 1, BYTES);
+        enter((uint64_t)i);
+        cr_assert_eq(save(storage, late, &pages[i]), 0);
+        storage_drop(storage);
+        leave((uint64_t)i, late);
+    }
+    if (read_ahead)
+        as_pager_mark(fw.pager, ACTSWAP_BACKWARD);
+    for (int i = PAGES - 1; i >= 0; i--) {
+        fake_read(late, need(pages[i], late).address, seen[i], BYTES);
+        as_pager_drop(fw.pager, pages[i]);
+    }
+    fake_finish();
+    for (int i = 0; i < PAGES; i++)
+        cr_expect(is_whole(seen[i], i), "page %d", i);
+    expect_nothing_left();
+}
+
+Test(pager_disk, a_device_that_is_late_is_waited_for)
+{
+    all_late(false);
+}
+
+Test(pager_disk, a_device_that_is_late_is_waited_for_when_reading_ahead)
+{
+    all_late(true);
+}
+
+Test(pager_disk, a_page_that_ends_while_it_is_read_ends_once)
+{
+    struct step step;
+    forward(&step);
+    fake_file_hold("pread");
+    for (int i = PAGES - 1; i >= 0; i--) {
+        drop_one(&step, i);
+        if (i == PAGES - PINNED) // what pinned memory had is over
+            fake_file_await_held("pread");
+    }
+    fake_file_let_through("pread");
+    as_jobs_destroy(fw.pager->jobs);
+    fw.pager->jobs = NULL;
+    cr_expect_eq(totals().disk.bytes, 0);
+    expect_nothing_left();
+}
+
 Test(pager_disk, small_buffers_make_room_for_a_large_one)
 {
     struct step step;
@@ -294,6 +349,16 @@ Test(pager_disk, bytes_that_come_back_changed_are_read_again)
     expect_nothing_left();
 }
 
+Test(pager_disk, bytes_that_come_back_changed_to_who_waits_are_read_again)
+{
+    struct step step;
+    forward(&step);
+    fake_file_spoil("pread", 1, false);
+    cr_expect_eq(need_one(&step, 0), 0, "no buffer was free to read it ahead");
+    cr_expect_eq(backward(&step), 0);
+    expect_nothing_left();
+}
+
 Test(pager_disk, bytes_that_were_written_wrong_are_an_error_and_not_a_number)
 {
     struct step step;
@@ -323,6 +388,7 @@ Test(pager_disk, a_page_that_ends_while_it_is_written_leaves_its_buffer_to_the_w
     as_jobs_set_patience(fw.pager->jobs, 20);
     fake_file_hold("pwrite");
     forward(&step);
+    fake_file_await_held("pwrite");
     for (int i = 0; i < PAGES; i++)
         drop_one(&step, i);
     fake_file_let_through("pwrite");
