@@ -134,7 +134,7 @@ def tensors_in(holders):
 
 
 def sgd(parameters):
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=True)
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
 
 
 def adamw(parameters):
