@@ -10,6 +10,7 @@
 #include "convolution.hpp"
 #include "cpu.hpp"
 #include "embedding.hpp"
+#include "grouped.hpp"
 #include "histogram.hpp"
 #include "lists.hpp"
 #include "norms.hpp"
@@ -121,6 +122,9 @@ const Row rows[] = {
     {"addmv", BODY},
     {"dot", BODY},
     {"vdot", BODY},
+
+    {"_scaled_grouped_mm", BOTH, host_scaled_grouped, body_scaled_grouped},
+    {"_scaled_grouped_mm_v2", BOTH, host_scaled_grouped, body_scaled_grouped},
 
     {"convolution", HOST, host_convolution},
     {"convolution_backward", HOST, host_convolution_backward},
@@ -274,7 +278,6 @@ bool makes_view(const c10::FunctionSchema &schema)
 bool has_cpu_kernel(const c10::OperatorHandle &handle)
 {
     for (auto key : {c10::DispatchKey::CPU, c10::DispatchKey::CompositeExplicitAutograd,
-                     c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
                      c10::DispatchKey::CompositeImplicitAutograd})
         if (handle.hasKernelForDispatchKey(key))
             return true;

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+BF16 = torch.bfloat16
 Case = Tuple[str, Callable[[str], List[torch.Tensor]]]
 
 
@@ -240,6 +241,11 @@ def others() -> Iterator[Case]:
         result.pow(2).sum().backward()
         return [result, given.grad, weight.grad]
 
+    for later, forms in itertools.product((False, True), ("23", "32", "22", "33")):
+        yield (
+            f"scaled groups {forms} {'by lists ' * later}bfloat16",
+            lambda d, f=forms, v=later: [scaled_groups(d, f, v)],
+        )
     yield "rms norm float64", doubles
     yield "grouped product, by groups on the host", grouped
     yield "batch norm bfloat16", norms_lower
@@ -253,6 +259,44 @@ def others() -> Iterator[Case]:
         .masked_fill(torch.tensor([1, 0, 1, 0]).bool().to(d), torch.tensor(2.0).to(d))
     ]
     yield "mode", lambda d: [*torch.mode(torch.arange(5000).to(d) // 7)]
+
+
+GROUPS, ENDS = 3, (16, 16, 48)
+
+
+def scaled_groups(device: str, forms: str, later: bool) -> torch.Tensor:
+    """fp8 matrices by the device's operator, or group by group on the CPU."""
+    sizes = {
+        "23": ((48, 32), (GROUPS, 64, 32), (48,), (GROUPS, 64)),
+        "32": ((GROUPS, 64, 32), (48, 32), (GROUPS, 64), (48,)),
+        "22": ((64, 48), (32, 48), (GROUPS * 64,), (GROUPS * 32,)),
+        "33": ((GROUPS, 48, 32), (GROUPS, 64, 32), (GROUPS, 48), (GROUPS, 64)),
+    }
+    a, b, *scales = (noise(*size, seed=i).abs() for i, size in enumerate(sizes[forms]))
+    a, b = (x.to(torch.float8_e4m3fn).to(device) for x in (a, b))
+    rows, columns = (x.to(device) for x in scales)
+    b = b.transpose(-2, -1)
+    if device != "cpu":
+        ends = torch.tensor(ENDS, dtype=torch.int32, device=device)
+        given = None if forms == "33" else ends
+        if not later:
+            return torch._scaled_grouped_mm(a, b, rows, columns, given, None, None, BF16)
+        kind = nn.functional.ScalingType.RowWise
+        return nn.functional.scaled_grouped_mm(
+            a, b, rows, kind, columns, kind, offs=given, output_dtype=BF16
+        )
+    if forms == "22":
+        rows, columns = rows.view(GROUPS, -1), columns.view(GROUPS, -1)
+    begins, parts = (0, *ENDS), []
+    for g in range(GROUPS):
+        part = slice(begins[g], begins[g + 1])
+        x = a[g] if forms[0] == "3" else a[part] if forms == "23" else a[:, part]
+        y = b[g] if forms[1] == "3" else b[:, part] if forms == "32" else b[part]
+        r = rows[part] if forms == "23" else rows[g]
+        c = columns[part] if forms == "32" else columns[g]
+        parts.append((x.float() @ y.float() * r[:, None] * c).to(BF16))
+    join = {"23": torch.cat, "32": lambda p: torch.cat(p, 1)}.get(forms, torch.stack)
+    return join(parts)
 
 
 def norms_lower(device: str) -> List[torch.Tensor]:
