@@ -159,7 +159,8 @@ int as_cuda_capture_mode(int *mode)
 
 int as_cuda_event_create(void **event)
 {
-    OWN(cudaEventCreateWithFlags, (cudaEvent_t *)event, cudaEventDisableTiming);
+    OWN(cudaEventCreateWithFlags, (cudaEvent_t *)event,
+        cudaEventDisableTiming | cudaEventBlockingSync);
 }
 
 int as_cuda_event_destroy(void *event)

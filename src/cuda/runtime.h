@@ -28,7 +28,7 @@ int as_cuda_stream_capturing(void *stream, int *capturing);
 // Exchanges how strictly this thread is kept from calls that a capture may not see;
 // AS_CUDA_RELAXED: not at all.
 int as_cuda_capture_mode(int *mode);
-int as_cuda_event_create(void **event); // no timing
+int as_cuda_event_create(void **event); // no timing; who waits sleeps
 int as_cuda_event_destroy(void *event);
 int as_cuda_event_record(void *event, void *stream);
 int as_cuda_event_query(void *event); // 0: passed, 600: not, or an error

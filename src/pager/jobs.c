@@ -168,7 +168,7 @@ static void finish_read(struct as_jobs *jobs, struct as_job *job, int err)
     }
     page->buffer = job->buffer;
     as_page_unlink(page, AS_PAGE_TIER);
-    as_page_append(&pager->hosted, page);
+    as_page_prepend(&pager->hosted, page);
 }
 
 static void finish(struct as_jobs *jobs, struct as_job *job, int err)

@@ -34,6 +34,18 @@ void as_page_append(struct as_page_list *list, struct actswap_page *page)
     list->last = page;
 }
 
+void as_page_prepend(struct as_page_list *list, struct actswap_page *page)
+{
+    struct as_page_node *node = &page->nodes[list->use];
+    assert(!node->list);
+    *node = (struct as_page_node){.list = list, .next = list->first};
+    if (list->first)
+        list->first->nodes[list->use].previous = page;
+    else
+        list->last = page;
+    list->first = page;
+}
+
 void as_page_unlink(struct actswap_page *page, enum as_page_use use)
 {
     const struct as_page_node node = page->nodes[use];

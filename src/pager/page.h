@@ -90,6 +90,7 @@ struct as_page_list {
 };
 
 void as_page_append(struct as_page_list *list, struct actswap_page *page);
+void as_page_prepend(struct as_page_list *list, struct actswap_page *page);
 void as_page_unlink(struct actswap_page *page, enum as_page_use use);
 
 struct as_page_table;

@@ -209,7 +209,7 @@ static void install(struct as_pager *pager, struct actswap_page *page,
     pthread_mutex_lock(&pager->lock);
     page->buffer = *buffer;
     as_page_unlink(page, AS_PAGE_TIER);
-    as_page_append(&pager->hosted, page);
+    as_page_prepend(&pager->hosted, page);
     pthread_mutex_unlock(&pager->lock);
 }
 

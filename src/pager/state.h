@@ -42,7 +42,7 @@ struct as_pager {
     struct as_page_list shared; // to be let go once nobody else holds their storage
     struct as_page_list back; // brought in again
     struct as_page_list put_off; // dropped, but their stream was being captured
-    struct as_page_list hosted; // have a host copy, in the order of getting it
+    struct as_page_list hosted; // have a host copy, those first that are needed last
     struct as_page_list kept; // stay within the budget: have no copy yet
     struct as_page_list away; // are on the disk alone, first those that went first
     uint64_t forward_generations[AS_LEDGER_DEVICES]; // that the last forward began with
