@@ -95,6 +95,16 @@ static void give_back_spare(struct as_pager *pager)
     as_slab_step(pager->slab);
 }
 
+static void end_step(struct as_pager *pager)
+{
+    as_keep_end_step(pager);
+    pthread_mutex_lock(&pager->lock);
+    pager->step++;
+    as_order_step(&pager->order);
+    pthread_mutex_unlock(&pager->lock);
+    give_back_spare(pager);
+}
+
 void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
 {
     switch (moment) {
@@ -110,8 +120,7 @@ void as_pager_mark(struct as_pager *pager, enum actswap_moment moment)
     case ACTSWAP_OPTIMIZER:
         break;
     case ACTSWAP_STEP:
-        as_keep_end_step(pager);
-        give_back_spare(pager);
+        end_step(pager);
         break;
     case ACTSWAP_AGAIN:
     case ACTSWAP_AGAIN_END:

@@ -34,6 +34,8 @@ static int answer(struct actswap_page *page, void *arrived, void *owner, void *s
 static void note_use(struct as_pager *pager, const struct actswap_page *page)
 {
     as_place_set(page->place);
+    if (page->step == pager->step)
+        as_order_need(&pager->order, page->number);
     as_ledger_waited(pager->ledger, page->lane->device, page->stack, page->bytes,
                      as_clock_ns() - page->saved_ns);
 }

@@ -70,6 +70,8 @@ struct actswap_page {
 
     void *producer; // the stream that it was saved on
     struct as_course_ticket ticket;
+    uint32_t number; // in the order of saving, within its step
+    uint64_t step;
     unsigned came; // the number of the backward that needed it last, 0: none yet
     bool kept; // within the budget: it has no copy, and is let go when that is exceeded
 

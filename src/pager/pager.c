@@ -73,6 +73,7 @@ void as_pager_destroy(struct as_pager *pager)
     as_page_table_destroy(pager->table);
     for (int i = 0; i < AS_LEDGER_DEVICES; i++)
         as_course_destroy(pager->courses[i]);
+    as_order_finish(&pager->order);
     pthread_cond_destroy(&pager->moved);
     pthread_mutex_destroy(&pager->lock);
     free(pager);
@@ -269,6 +270,8 @@ static enum actswap_reason make_page(struct as_pager *pager, struct request *req
         return ACTSWAP_KEPT_HOST_FULL;
     pthread_mutex_lock(&pager->lock);
     int err = as_page_table_add(pager->table, page);
+    page->step = pager->step;
+    page->number = err ? 0 : as_order_add(&pager->order);
     pthread_mutex_unlock(&pager->lock);
     if (err) {
         free(page);

@@ -145,13 +145,24 @@ int as_spill_take(struct as_pager *pager, size_t bytes, struct as_buffer *buffer
 
 // --- Reading
 
+// As the last step needed it, what is of an earlier step last. The lock is held.
+static uint64_t rank_of(const struct as_pager *pager, const struct actswap_page *page)
+{
+    return page->step == pager->step ? as_order_rank(&pager->order, page->number)
+                                     : UINT64_MAX;
+}
+
 // What is to be read next. The lock is held.
 static struct actswap_page *next_away(struct as_pager *pager)
 {
-    struct actswap_page *page = pager->away.last;
-    while (page && (page->job || page->unread || page->arriving || page->ref))
-        page = page->nodes[AS_PAGE_TIER].previous;
-    return page;
+    struct actswap_page *next = NULL, *page = pager->away.last;
+    for (; page; page = page->nodes[AS_PAGE_TIER].previous) {
+        if (page->job || page->unread || page->arriving || page->ref)
+            continue;
+        if (!next || rank_of(pager, page) < rank_of(pager, next))
+            next = page;
+    }
+    return next;
 }
 
 static struct actswap_page *find_next(struct as_pager *pager)

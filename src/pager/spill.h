@@ -8,8 +8,9 @@
 // its buffer is another page's. From the first time that pinned memory was full some pages
 // are written ahead, so that a save finds a buffer without waiting; when it does not, it
 // waits for the disk, as a tensor that stays may end the run. In a backward what is on the
-// disk alone is read ahead into buffers as they come free, what went last first. A page
-// that has both copies is not written again.
+// disk alone is read ahead into buffers as they come free, in the order in which the last
+// step needed it (order.h); in the first step, what was saved last. A page that has both
+// copies is not written again.
 //
 // Thread-safety: every function may be called from any thread; the lock is not held.
 

@@ -16,6 +16,7 @@
 #include "pager/course.h"
 #include "pager/disk.h"
 #include "pager/jobs.h"
+#include "pager/order.h"
 #include "pager/page.h"
 #include "pager/pager.h"
 #include "pager/slab.h"
@@ -49,6 +50,8 @@ struct as_pager {
     unsigned backwards; // that run
     unsigned backward_count; // that began
     struct as_course *courses[AS_LEDGER_DEVICES]; // made with the first page of a device
+    struct as_order order;
+    uint64_t step; // counts those that are over
     uint64_t first_levels[AS_LEDGER_DEVICES]; // before the first forward
     bool begun; // those are known
     bool over; // the budget, while some stay

@@ -164,6 +164,26 @@ Test(pager_disk, in_any_order_of_use)
     expect_nothing_left();
 }
 
+// Reading ahead in the reverse of saving would read what is in the way again and again.
+Test(pager_disk, the_second_step_reads_ahead_in_the_order_of_the_first)
+{
+    uint64_t before = 0;
+    for (int n = 0; n < 3; n++) {
+        struct step step;
+        forward(&step);
+        before = totals().disk.in_bytes;
+        for (int i = 0; i < PAGES; i++) {
+            cr_expect_eq(need_one(&step, i), 0);
+            drop_one(&step, i);
+        }
+        as_pager_mark(fw.pager, ACTSWAP_BACKWARD_END);
+        as_pager_mark(fw.pager, ACTSWAP_STEP);
+        cr_expect(n == 0 || totals().disk.in_bytes - before == (PAGES - 1) * BYTES,
+                  "all but the last, which never left, once");
+    }
+    expect_nothing_left();
+}
+
 Test(pager_disk, a_kept_graph_comes_back_twice)
 {
     struct step step;
