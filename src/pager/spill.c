@@ -36,8 +36,6 @@ static bool is_better(const struct actswap_page *page, const struct actswap_page
                       size_t bytes)
 {
     const size_t near = bytes + bytes / 8;
-    if (!best)
-        return true;
     const bool fits = page->buffer.bytes <= near, best_fits = best->buffer.bytes <= near;
     if (fits != best_fits)
         return fits;
@@ -53,7 +51,7 @@ static struct actswap_page *choose(struct as_pager *pager, size_t bytes)
         const bool possible = page->on_disk || page->job || (open && is_writable(page));
         if (page->buffer.bytes < bytes || !possible || !may_leave(page))
             continue;
-        if (is_better(page, best, bytes))
+        if (!best || is_better(page, best, bytes))
             best = page;
         if (best->on_disk && best->buffer.bytes <= bytes + bytes / 8)
             break;
