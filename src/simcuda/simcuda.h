@@ -36,6 +36,27 @@ enum sim_assumption {
     SIM_ASSUMES_ANSWER, // an answer that the card might not give
 };
 
+// At which of the card's rates arithmetic is done.
+enum sim_rate {
+    SIM_RATE_FP32,
+    SIM_RATE_FP64,
+    SIM_RATE_TF32,
+    SIM_RATE_FP16,
+    SIM_RATE_BF16,
+    SIM_RATE_FP8,
+    SIM_RATE_INT8,
+};
+
+// What work asks of the card, for the virtual clock.
+struct sim_effort {
+    unsigned kernels; // launched; 0: it takes no time, on the host neither
+    double flops;
+    enum sim_rate rate;
+    double bytes; // of device memory, read and written
+    bool dispatched; // the host came through a framework's dispatcher
+    bool unknown; // it takes longer than all this, nobody knows how much
+};
+
 // One operator body's work. `run` is called at most once, or, if the stream was captured
 // (sim_captures), once for each replay, never twice at a time; it must not call
 // CUDA and must not wait for any other thread. `destroy` is called once, after that: there,
@@ -47,6 +68,7 @@ struct sim_work {
     void (*destroy)(void *arg);
     void *arg;
     enum sim_assumption assumes;
+    const struct sim_effort *effort; // NULL: one kernel for the accesses
 };
 
 // What a piece of work reads and writes, in device memory.
@@ -158,8 +180,31 @@ struct sim_races {
 
 void sim_races_get(struct sim_races *races);
 
+// --- The virtual clock (order/timeline.h)
+
+// In virtual nanoseconds since the first call. A stream of kernels that has worked before
+// *stalls* while it has nothing to do; why is what the kernel that comes then was waiting
+// for.
+struct sim_times {
+    uint64_t now_ns; // the host's
+    uint64_t end_ns; // when all that was submitted is over, too
+    uint64_t kernels_ns, in_ns, out_ns; // how long kernels and copies ran, each by itself
+    uint64_t in_hidden_ns, out_hidden_ns; // the copies' time while a kernel ran
+    uint64_t stalled_in_ns, stalled_out_ns; // for a copy from the host, to the host
+    uint64_t stalled_kernels_ns; // for another stream
+    uint64_t stalled_host_ns; // for the host to submit something
+    unsigned long kernels;
+    unsigned long unknown; // of them, how long they take is not known
+};
+
+// Of one device, or the sum over all: -1.
+void sim_times_get(int device, struct sim_times *times);
+
 // Waits for the stream as cudaStreamSynchronize does; a cudaError_t.
 int sim_drain(void *stream);
+
+// Waits for the stream as a copy of so many bytes to the host does that brings nothing.
+int sim_read(void *stream, size_t bytes);
 
 // The reserved address range of a device, or NULL.
 void *sim_arena(int device, size_t *bytes);

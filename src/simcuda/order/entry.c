@@ -99,15 +99,13 @@ void sim_entry_release(struct sim_entry *entry)
     free(entry);
 }
 
-uint64_t sim_entry_end_ns(const struct sim_entry *entry)
-{
-    return entry->start_ns + entry->task.cost_ns;
-}
-
+// Once `before` is enqueued.
 static void start_after(struct sim_entry *entry, const struct sim_entry *before)
 {
-    if (sim_entry_end_ns(before) > entry->start_ns)
-        entry->start_ns = sim_entry_end_ns(before);
+    const bool same_stream =
+        entry->device == before->device && entry->stream == before->stream;
+
+    sim_timeline_after(&entry->when, &before->when, same_stream);
 }
 
 bool sim_entry_after(struct sim_entry *entry, struct sim_entry *before)
@@ -190,7 +188,6 @@ static void complete(struct sim_entry *entry)
         struct sim_entry *after = edge->after;
 
         edge->before = NULL;
-        start_after(after, entry);
         if (!--after->missing)
             make_runnable(after);
     }
@@ -460,6 +457,9 @@ void sim_entry_enqueue(struct sim_entry *entry)
         queue.oldest = entry;
     queue.newest = entry;
     queue.pending++;
+    for (const struct sim_edge *edge = entry->in; edge; edge = edge->next_in)
+        start_after(entry, edge->before);
+    sim_timeline_place(&entry->when, &entry->task.cost, entry->device);
     sim_entry_hold(entry);
     sim_check_entry(entry);
     if (!entry->missing)

@@ -23,7 +23,7 @@ struct sim_entry {
     bool done;
     unsigned missing; // entries before it that are not done
     uint64_t number; // in order of submission
-    uint64_t start_ns; // final when missing is 0
+    struct sim_when when; // final once it is enqueued
     struct sim_edge *in, *out;
     struct sim_entry *next; // of the ready, the idle or the wanted list
     struct sim_entry *older, *newer; // of those that are not done
@@ -70,9 +70,6 @@ void sim_entry_want(struct sim_entry *entry);
 
 // Wants it and waits until it is done, without the lock meanwhile.
 void sim_entry_await(struct sim_entry *entry);
-
-// When it ends; only of an entry that is done.
-uint64_t sim_entry_end_ns(const struct sim_entry *entry);
 
 struct sim_entry *sim_entry_hold(struct sim_entry *entry);
 void sim_entry_release(struct sim_entry *entry); // NULL is fine

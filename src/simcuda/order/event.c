@@ -135,6 +135,7 @@ cudaError_t sim_event_record(cudaEvent_t handle, cudaStream_t stream, bool exter
     if (sim_queue_inside())
         return cudaErrorNotPermitted;
     sim_queue_lock();
+    sim_timeline_spend(SIM_HOST_EVENT_NS);
     const cudaError_t error = record(handle, stream, external);
     sim_queue_unlock();
     return error;
@@ -189,6 +190,7 @@ cudaError_t sim_event_wait(cudaEvent_t handle, cudaStream_t stream_handle, bool 
     if (sim_queue_inside())
         return cudaErrorNotPermitted;
     sim_queue_lock();
+    sim_timeline_spend(SIM_HOST_EVENT_NS);
     const cudaError_t error = wait_for(handle, stream_handle, external);
     sim_queue_unlock();
     return error;
@@ -205,8 +207,10 @@ cudaError_t sim_event_synchronize(cudaEvent_t handle)
 
     if (!error)
         error = sim_capture_observe_mark(&find(handle)->mark);
-    if (!error && entry)
+    if (!error && entry) {
         sim_entry_await(entry);
+        sim_timeline_reach(entry->when.end_ns);
+    }
     sim_entry_release(entry);
     sim_queue_unlock();
     return error;
@@ -244,7 +248,7 @@ cudaError_t sim_event_elapsed(cudaEvent_t from_handle, cudaEvent_t to_handle,
     else if (!from->record->done || !to->record->done)
         error = cudaErrorNotReady;
     else
-        *ns = sim_entry_end_ns(to->record) - sim_entry_end_ns(from->record);
+        *ns = to->record->when.end_ns - from->record->when.end_ns;
     sim_queue_unlock();
     return error;
 }

@@ -17,7 +17,7 @@
 // was destroyed, or never was one, is cudaErrorInvalidResourceHandle. NULL,
 // cudaStreamLegacy and cudaStreamPerThread are those of the current device.
 //
-// Time is virtual: an entry starts when the last of those before it ends.
+// Time is virtual, and the same in every order (timeline.h).
 //
 // Thread-safety: every function may be called from any thread, but not by an entry, which
 // gets cudaErrorNotPermitted. No lock is held while an entry runs.
@@ -25,6 +25,8 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "simcuda/order/timeline.h"
 
 struct sim_access;
 
@@ -42,7 +44,7 @@ struct sim_task {
     void (*destroy)(void *arg); // after run; may be NULL. Called if submission fails, too
     void *arg;
     const char *line; // of the program, for the checker (sim_check_line); or NULL
-    uint64_t cost_ns;
+    struct sim_cost cost;
     // May wait for other threads of the program, so no submission waits while it runs.
     bool calls_user;
     // On a stream that is captured it becomes a node of this type, and `run` is called at

@@ -393,6 +393,8 @@ cudaError_t sim_exec_launch(cudaGraphExec_t handle, cudaStream_t stream_handle)
 
     if (exec)
         error = stream ? sim_capture_admit(stream) : cudaErrorInvalidResourceHandle;
+    if (!error)
+        sim_timeline_spend(SIM_HOST_LAUNCH_NS);
     if (!error && stream->capture) {
         error = sim_capture_add_child(stream, exec->graph);
     } else if (!error) {

@@ -15,9 +15,10 @@ static struct sim_stream *streams[SIM_DEVICES_MAX];
 static struct sim_stream legacy[SIM_DEVICES_MAX];
 static struct sim_handles handles;
 
-// What was on streams that are gone, for the checker.
+// What was on streams that are gone: for the checker, and when it ended.
 static struct {
     struct sim_clock all, blocking;
+    uint64_t all_ns, blocking_ns;
 } gone[SIM_DEVICES_MAX];
 
 static unsigned lanes = SIM_DEVICES_MAX; // below: the legacy streams
@@ -98,9 +99,20 @@ struct sim_stream *sim_stream_find(cudaStream_t handle)
     return sim_handles_find(&handles, handle);
 }
 
+static void raise_to(uint64_t *latest_ns, uint64_t ns)
+{
+    if (ns > *latest_ns)
+        *latest_ns = ns;
+}
+
 static void remember_gone(const struct sim_stream *stream)
 {
-    if (!stream->tail || !stream->tail->stamp)
+    if (!stream->tail)
+        return;
+    raise_to(&gone[stream->device].all_ns, stream->tail->when.end_ns);
+    if (stream->blocking)
+        raise_to(&gone[stream->device].blocking_ns, stream->tail->when.end_ns);
+    if (!stream->tail->stamp)
         return;
     sim_clock_join(&gone[stream->device].all, &stream->tail->stamp->past);
     if (stream->blocking)
@@ -131,6 +143,7 @@ static bool after_others(struct sim_entry *entry, const struct sim_stream *strea
 {
     if (!stream->legacy)
         return !stream->blocking || sim_entry_after(entry, legacy[stream->device].tail);
+    raise_to(&entry->when.ready_ns, gone[stream->device].blocking_ns);
     if (entry->stamp)
         sim_clock_join(&entry->stamp->past, &gone[stream->device].blocking);
     for (struct sim_stream *at = streams[stream->device]; at; at = at->next)
@@ -179,8 +192,10 @@ static cudaError_t submit_entry(struct sim_stream *stream, const struct sim_task
 {
     struct sim_entry *entry = sim_stream_submit(stream, task, NULL);
 
-    if (entry && wait)
+    if (entry && wait) {
         sim_entry_await(entry);
+        sim_timeline_reach(entry->when.end_ns);
+    }
     sim_entry_release(entry);
     return entry ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -194,6 +209,8 @@ static cudaError_t submit(cudaStream_t handle, const struct sim_task *task, bool
 
     if (stream)
         error = sim_capture_admit(stream);
+    if (!error)
+        sim_timeline_spend(task->cost.host_ns);
     if (!error)
         error = stream->capture ? sim_capture_add(stream, task, NULL)
                                 : submit_entry(stream, task, wait);
@@ -222,11 +239,14 @@ static bool covers(const struct sim_stream *stream, const struct sim_stream *oth
 struct tails {
     struct sim_entry **entries; // not done
     size_t count;
+    uint64_t end_ns; // of them and of those that are done
     struct sim_clock past; // what is known once they are done: the checker's
 };
 
 static bool add_tail(struct tails *tails, struct sim_entry *tail)
 {
+    if (tail)
+        raise_to(&tails->end_ns, tail->when.end_ns);
     if (tail && tail->stamp)
         sim_clock_join(&tails->past, &tail->stamp->past);
     if (!tail || tail->done)
@@ -248,8 +268,10 @@ static bool collect(struct tails *tails, int device, const struct sim_stream *st
     bool all = true;
 
     prune(device);
-    if (!stream || stream->legacy)
+    if (!stream || stream->legacy) {
         sim_clock_join(&tails->past, stream ? &gone[device].blocking : &gone[device].all);
+        tails->end_ns = stream ? gone[device].blocking_ns : gone[device].all_ns;
+    }
     if (covers(stream, &legacy[device]))
         all = add_tail(tails, legacy[device].tail);
     for (struct sim_stream *at = streams[device]; at; at = at->next)
@@ -280,8 +302,10 @@ static cudaError_t synchronize(int device, const struct sim_stream *stream)
     struct tails tails = {.count = 0};
     const bool all = collect(&tails, device, stream);
 
-    if (all)
+    if (all) {
         await_tails(&tails);
+        sim_timeline_reach(tails.end_ns);
+    }
     release_tails(&tails);
     return all ? cudaSuccess : cudaErrorMemoryAllocation;
 }

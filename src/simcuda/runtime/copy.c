@@ -301,8 +301,7 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
         .destroy = move ? destroy_copy : NULL,
         .arg = copy,
         .type = cudaGraphNodeTypeMemcpy,
-        .cost_ns = sim_cost_copy(sides->to.place == SIM_DEVICE,
-                                 sides->from.place == SIM_DEVICE, bytes),
+        .cost = sim_cost_copy(&sides->to, &sides->from, bytes, staged),
         .lost = {accesses, count, false},
     };
 
@@ -397,6 +396,21 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
     return sim_error(copy_rows(&copy, kind, NULL, false));
 }
 
+int sim_read(void *stream, size_t bytes)
+{
+    SIM_ENTER();
+    const struct sim_location to = {.place = SIM_PINNED},
+                              from = {.place = SIM_DEVICE,
+                                      .device = sim_device_activate()->index};
+
+    return (int)sim_error(
+        sim_queue_perform(stream, &(struct sim_task){
+                                      .name = "copy to the host",
+                                      .type = cudaGraphNodeTypeMemcpy,
+                                      .cost = sim_cost_copy(&to, &from, bytes, false),
+                                  }));
+}
+
 struct fill {
     void *to;
     int value;
@@ -446,7 +460,7 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
         .run = fills ? run_fill : NULL,
         .destroy = fills ? free : NULL,
         .arg = fill,
-        .cost_ns = sim_cost_fill(bytes),
+        .cost = sim_cost_fill(bytes, on_device),
         .type = cudaGraphNodeTypeMemset,
         .lost = {&written, 1, false},
     };

@@ -203,7 +203,7 @@ static cudaError_t launch_named(const char *name, cudaStream_t stream)
                  name);
     return sim_queue_submit(stream, &(struct sim_task){.name = sim_check_text(name),
                                                        .line = sim_check_line(),
-                                                       .cost_ns = sim_cost_launch(),
+                                                       .cost = sim_cost_launch(&lost),
                                                        .lost = lost});
 }
 

@@ -234,13 +234,12 @@ int sim_submit(void *stream, const struct sim_work *work,
                const struct sim_access *accesses, size_t count)
 {
     const cudaError_t refused = sim_enter("sim_submit");
-    size_t bytes = 0;
 
     if (refused)
         return (int)refused;
-    for (size_t i = 0; i < count; i++)
-        bytes += accesses[i].bytes;
 
+    const struct sim_effort effort =
+        work->effort ? *work->effort : sim_effort_of(accesses, count);
     const bool runs = sim_values_pass(work, accesses, count, sim_captures(stream));
 
     return (int)sim_error(sim_queue_submit(stream, &(struct sim_task){
@@ -249,7 +248,7 @@ int sim_submit(void *stream, const struct sim_work *work,
                                                        .run = runs ? work->run : NULL,
                                                        .destroy = work->destroy,
                                                        .arg = work->arg,
-                                                       .cost_ns = sim_cost_access(bytes),
+                                                       .cost = sim_cost_work(&effort),
                                                        .lost = {accesses, count, false},
                                                    }));
 }

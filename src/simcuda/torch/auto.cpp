@@ -11,6 +11,7 @@
 
 #include "assume.hpp"
 #include "check.hpp"
+#include "effort.hpp"
 #include "host.hpp"
 #include "passage.hpp"
 #include "random.hpp"
@@ -109,10 +110,16 @@ bool Footprint::cheap(const Operator &op) const
 
 void Footprint::lose(const Operator &op, c10::DeviceIndex device, const void *kept)
 {
+    lose(op, device, effort_of(accesses_.data(), accesses_.size()), kept);
+}
+
+void Footprint::lose(const Operator &op, c10::DeviceIndex device,
+                     const sim_effort &effort, const void *kept)
+{
     for (auto &access : accesses_)
         access.write = access.write && access.address != kept;
-    const sim_work nothing = {op.name.c_str(), nullptr, nullptr, nullptr,
-                              SIM_ASSUMES_NOTHING};
+    const sim_work nothing = {op.name.c_str(),     nullptr, nullptr, nullptr,
+                              SIM_ASSUMES_NOTHING, &effort};
     const c10::DeviceGuard guard(c10::Device(c10::kCUDA, device));
     const int error =
         sim_submit(current_stream(device), &nothing, accesses_.data(), accesses_.size());
@@ -205,6 +212,7 @@ void submit_fill(const Call &of, const at::Tensor &tensor, Fill how,
                  const Assumed &assumed)
 {
     Call call = of;
+    call.effort = sim_effort(); // the call's own is counted
     call.body = body_fill;
     call.arguments = {static_cast<int64_t>(how), assumed.number};
     call.results = {tensor};
@@ -243,7 +251,8 @@ void finish_without(const Call &call, Footprint *touched)
     const auto assumed = op.assumes && sim_compute() == SIM_AUTO
                              ? assume(op, call.arguments)
                              : std::nullopt;
-    touched->lose(op, device_of(call), assumed ? kept(call, *assumed) : nullptr);
+    touched->lose(op, device_of(call), *call.effort,
+                  assumed ? kept(call, *assumed) : nullptr);
     if (assumed)
         submit_assumed(call, *assumed);
 }
@@ -282,6 +291,7 @@ void run_auto(const Operator &op, HostPass host, c10::DispatchKeySet keys, Stack
     call.results.assign(first, first + op.returns());
     for (const auto &result : call.results)
         touched.add(result, true, true);
+    call.effort = effort_of(call);
     finish(due, std::move(call), &touched);
 }
 
@@ -392,7 +402,8 @@ void host_scalar(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
         check_decision(op, read);
         const c10::DeviceGuard guard(read.device());
         check_reads(op, {read}, read.get_device());
-        const int error = sim_drain(current_stream(read.get_device()));
+        const int error =
+            sim_read(current_stream(read.get_device()), read.element_size());
         TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
         const auto type = at::dtype(read.scalar_type());
         stack->back() =

@@ -24,6 +24,8 @@ class Footprint
 
     // Queues that the operator ran and left nothing that has values, but at `kept`.
     void lose(const Operator &op, c10::DeviceIndex device, const void *kept = nullptr);
+    void lose(const Operator &op, c10::DeviceIndex device, const sim_effort &effort,
+              const void *kept = nullptr);
 
   private:
     void add_tensor(const at::Tensor &tensor, bool written, bool unread);

@@ -117,7 +117,7 @@ void check_reads(const Operator &op, const Stack &arguments, c10::DeviceIndex de
     Footprint read;
     for (const auto &argument : arguments)
         read.add(argument, false, false);
-    read.lose(op, device);
+    read.lose(op, device, sim_effort());
 }
 
 } // namespace simtorch

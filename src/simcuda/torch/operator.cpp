@@ -15,6 +15,7 @@
 #include "auto.hpp"
 #include "check.hpp"
 #include "cpu.hpp"
+#include "effort.hpp"
 #include "foreign.hpp"
 #include "host.hpp"
 #include "random.hpp"
@@ -180,8 +181,9 @@ BelowAutograd::BelowAutograd()
 Operator::Operator(c10::OperatorHandle found, c10::DispatchKey key)
     : handle(found), name(full_name(found.operator_name())),
       real(found.getComputedKernelForDispatchKey(key)), host(host_real), body(body_cpu),
-      written(written_arguments(found.schema())),
-      unread(unread_arguments(found.schema())), assumes(can_assume(name))
+      written(written_arguments(found.schema())), arithmetic(arithmetic_of(name)),
+      picks(picks_of(name)), unread(unread_arguments(found.schema())),
+      assumes(can_assume(name))
 {
     random = place("generator") >= 0;
 }
@@ -261,8 +263,10 @@ void submit(Call call)
     const auto &accesses = aliases.accesses();
     const char *name = call.op.name.c_str();
     const sim_assumption assumes = call.assumes;
+    const sim_effort effort =
+        call.effort ? *call.effort : effort_of(accesses.data(), accesses.size());
     auto *queued = new Call(std::move(call));
-    const sim_work work = {name, call_run, call_destroy, queued, assumes};
+    const sim_work work = {name, call_run, call_destroy, queued, assumes, &effort};
     const Submitting submitting(queued);
     const int error = sim_submit(stream, &work, accesses.data(), accesses.size());
     if (error)
@@ -284,24 +288,20 @@ void run_halves(const Operator &op, HostPass host, c10::DispatchKeySet keys, Sta
         host(op, keys, stack);
         return;
     }
-    if (sim_compute() == SIM_AUTO || (sim_compute() == SIM_SHAPES && checks())) {
+    if (sim_compute() != SIM_VALUES) {
         run_auto(op, host, keys, stack);
         return;
     }
-    const bool values = op.body && sim_compute() == SIM_VALUES;
     Call call = {op, op.body, {}, {}};
-    if (values) {
-        auto *first = top(stack, op.arguments());
-        call.arguments.assign(first, first + op.arguments());
-        if (op.random)
-            note_generator(&call);
-    }
+    auto *first = top(stack, op.arguments());
+    call.arguments.assign(first, first + op.arguments());
+    if (op.random)
+        note_generator(&call);
     host_pass(op, host, call.arguments, keys, stack);
-    if (values) {
-        auto *first = top(stack, op.returns());
-        call.results.assign(first, first + op.returns());
-        submit(std::move(call));
-    }
+    first = top(stack, op.returns());
+    call.results.assign(first, first + op.returns());
+    call.effort = effort_of(call);
+    submit(std::move(call));
 }
 
 void Operator::operator()(const c10::OperatorHandle &, c10::DispatchKeySet keys,

@@ -30,6 +30,7 @@ using Stack = std::vector<c10::IValue>;
 
 struct Operator;
 struct Call;
+struct Arithmetic; // effort.cpp
 
 // Replaces the arguments at the end of the stack by the results, as a boxed kernel does.
 using HostPass = void (*)(const Operator &op, c10::DispatchKeySet keys, Stack *stack);
@@ -47,6 +48,7 @@ struct Call {
     bool captured = false; // its body runs at each replay
     sim_assumption assumes = SIM_ASSUMES_NOTHING; // mode auto
     bool reads_results = false; // as they are before it
+    std::optional<sim_effort> effort = std::nullopt; // none: one kernel for its bytes
 };
 
 struct Operator : c10::OperatorKernel {
@@ -77,6 +79,9 @@ struct Operator : c10::OperatorKernel {
     bool random = false;
     bool together = false; // all its tensors must be on the device: nobody else looks
     std::vector<bool> written; // by argument
+    // For the virtual clock.
+    const Arithmetic *arithmetic;
+    bool picks; // reads or writes a part of its first tensor only
     // For mode auto.
     std::vector<bool> unread; // by argument: written without being read
     bool heavy = false; // its work grows faster than its bytes
