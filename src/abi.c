@@ -244,6 +244,7 @@ static void end_step(struct as_engine *engine)
         .in_bytes = moves.in_bytes - engine->in_bytes,
         .released_bytes = memory.released_bytes - engine->released_bytes,
         .end_ns = as_clock_ns(),
+        .device_ns = as_cuda_times().end_ns,
     };
     memcpy(step.end_by_category, memory.live_by_category, sizeof(step.end_by_category));
     engine->out_bytes = moves.out_bytes;

@@ -112,6 +112,8 @@ static void take(struct as_result *result, json_t *root)
     (void)snprintf(result->compute, sizeof(result->compute), "%s",
                    text_at(root, "device.compute"));
     result->simulated = json_is_true(as_field(root, "device.simulated"));
+    const uint64_t steps = number_at(root, "steps.count");
+    result->step_ns = as_field_median(root, "steps.time_ns", steps > 1);
     result->device_bytes = number_at(root, "device.total_bytes");
     result->pretends = result->device_bytes < number_at(root, "device.card_bytes");
     result->is_off = !strcmp(result->name, "off");
@@ -119,7 +121,7 @@ static void take(struct as_result *result, json_t *root)
     result->over_bytes = number_at(root, "budget.over_bytes");
     result->spare_bytes = number_at(root, "budget.spare_bytes");
     result->outcome = outcome_of(root);
-    result->steps = number_at(root, "steps.count");
+    result->steps = steps;
     result->after_forward_bytes = highest_at(root, "steps.after_forward_bytes");
     result->peak_bytes = number_at(root, "peak.bytes");
     result->reserved_bytes = number_at(root, "peak.reserved_bytes");

@@ -32,6 +32,7 @@ struct as_result {
     char device[AS_RESULT_NAME_BYTES];
     char compute[AS_RESULT_NAME_BYTES]; // "" on a real device
     bool simulated;
+    uint64_t step_ns; // the median; AS_NOT_KNOWN
     uint64_t device_bytes;
     bool pretends; // to have fewer than it has
     bool is_off; // no policy

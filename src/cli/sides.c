@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/sides.h"
 
+#include "cli/field.h"
 #include "core/text.h"
 
 #include <inttypes.h>
@@ -159,6 +160,26 @@ static void set_bytes(struct as_cell *cell, const struct as_result *result,
         set(cell, AS_TONE_PLAIN, as_text_amount(bytes, amount));
 }
 
+static bool has_step_time(const struct as_result results[], size_t count)
+{
+    for (size_t n = 0; n < count; n++) {
+        if (results[n].step_ns != AS_NOT_KNOWN && results[n].step_ns)
+            return true;
+    }
+    return false;
+}
+
+static void set_step_time(struct as_cell *cell, const struct as_result *result)
+{
+    char time[AS_TEXT_AMOUNT];
+    const bool known = result->step_ns != AS_NOT_KNOWN && result->step_ns;
+
+    if (known && result->outcome == AS_OUTCOME_OK)
+        set(cell, AS_TONE_PLAIN, as_text_time(result->step_ns, time));
+    else
+        set(cell, AS_TONE_FAINT, "-");
+}
+
 static bool has_budget(const struct as_result results[], size_t count)
 {
     for (size_t n = 0; n < count; n++) {
@@ -199,6 +220,11 @@ static void fill_table(struct as_table *table, const struct as_result results[],
         row = as_table_add(table, byte_rows[k].label);
         for (size_t n = 0; n < count; n++)
             set_bytes(&row->cells[n], &results[n], &byte_rows[k]);
+    }
+    if (has_step_time(results, count)) {
+        row = as_table_add(table, "step time");
+        for (size_t n = 0; n < count; n++)
+            set_step_time(&row->cells[n], &results[n]);
     }
     if (has_budget(results, count)) {
         row = as_table_add(table, "budget");

@@ -298,3 +298,13 @@ struct as_races as_cuda_races(void)
         get(&races);
     return races;
 }
+
+struct as_times as_cuda_times(void)
+{
+    struct as_times times = {0};
+    void (*get)(int, struct as_times *) =
+        (void (*)(int, struct as_times *))as_cuda_find("sim_times_get", NULL);
+    if (get)
+        get(-1, &times);
+    return times;
+}

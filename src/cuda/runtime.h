@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { AS_CUDA_NOT_READY = 600, AS_CUDA_RELAXED = 2 };
 
@@ -69,5 +70,17 @@ struct as_races {
 };
 
 struct as_races as_cuda_races(void);
+
+// A simulated device's virtual clock, as src/simcuda/simcuda.h has it, of all devices.
+struct as_times {
+    uint64_t now_ns, end_ns;
+    uint64_t kernels_ns, in_ns, out_ns;
+    uint64_t in_hidden_ns, out_hidden_ns;
+    uint64_t stalled_in_ns, stalled_out_ns, stalled_kernels_ns, stalled_host_ns;
+    unsigned long kernels, unknown;
+};
+
+// All 0 on a real device.
+struct as_times as_cuda_times(void);
 
 #endif

@@ -56,6 +56,7 @@ struct as_facts {
     const char *compute; // of the simulated device
     struct as_missed missed; // what it did not compute
     struct as_races races; // what its checker found
+    struct as_times times; // its clock
     enum as_source source;
     struct as_outside outside;
     unsigned moments; // 1 << enum actswap_moment: those that were ever marked

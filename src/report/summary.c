@@ -119,11 +119,18 @@ static void add_last_step(struct page *page, const struct as_facts *facts)
 
 static void add_step_time(struct page *page, const struct as_facts *facts)
 {
-    const uint64_t ns = facts->simulated ? 0 : as_steps_median_ns(facts->steps);
+    const uint64_t ns = as_steps_median_ns(facts->steps);
     char time[AS_TEXT_AMOUNT];
 
-    if (ns)
-        add(page, "  step time        %s\n", as_text_time(ns, time));
+    if (!ns)
+        return;
+    add(page, "  step time        %s", as_text_time(ns, time));
+    if (facts->simulated)
+        add(page, ", simulated at the card's peak rates");
+    if (facts->times.unknown)
+        add(page, "; %lu of %lu kernels take longer than is known", facts->times.unknown,
+            facts->times.kernels);
+    add(page, "\n");
 }
 
 static void add_disk(struct page *page, const struct as_disk_totals *disk)

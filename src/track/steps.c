@@ -12,6 +12,7 @@ struct as_steps {
     pthread_mutex_t lock;
     uint64_t count;
     uint64_t ended_ns; // when the last one did, or the start
+    uint64_t ended_device_ns;
     // The kept ones; the current step is among them from its first root on.
     struct as_step kept[AS_STEPS_FIRST + AS_STEPS_LAST];
 };
@@ -57,6 +58,11 @@ uint64_t as_steps_count(struct as_steps *steps)
     return count;
 }
 
+static uint64_t since(uint64_t before_ns, uint64_t now_ns)
+{
+    return now_ns > before_ns ? now_ns - before_ns : 0;
+}
+
 void as_steps_end(struct as_steps *steps, const struct as_step *figures)
 {
     pthread_mutex_lock(&steps->lock);
@@ -66,9 +72,10 @@ void as_steps_end(struct as_steps *steps, const struct as_step *figures)
 
     memcpy(roots, step->roots, sizeof(roots));
     *step = *figures;
-    const uint64_t end_ns = figures->end_ns;
-    step->time_ns = end_ns > steps->ended_ns ? end_ns - steps->ended_ns : 0;
-    steps->ended_ns = end_ns;
+    step->time_ns = figures->device_ns ? since(steps->ended_device_ns, figures->device_ns)
+                                       : since(steps->ended_ns, figures->end_ns);
+    steps->ended_ns = figures->end_ns;
+    steps->ended_device_ns = figures->device_ns;
     step->root_count = root_count;
     memcpy(step->roots, roots, sizeof(roots));
 

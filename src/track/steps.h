@@ -26,6 +26,7 @@ struct as_step {
     uint64_t after_forward_bytes;
     uint64_t out_bytes, in_bytes, released_bytes;
     uint64_t end_ns; // as_clock_ns()
+    uint64_t device_ns; // the same on a simulated device's clock; 0: a real one
     uint64_t time_ns; // since the step before ended, of the first: since the start
     uint64_t end_by_category[ACTSWAP_CATEGORIES]; // what was alive then
     uint64_t gradient_digest;
@@ -42,8 +43,8 @@ void as_steps_destroy(struct as_steps *steps);
 // The number of steps that are over, which is the number of the current one.
 uint64_t as_steps_count(struct as_steps *steps);
 
-// Ends the current step with these figures, but time_ns, which follows from end_ns; its
-// roots stay.
+// Ends the current step with these figures, but time_ns, which follows from device_ns if
+// there is one, else from end_ns; its roots stay.
 void as_steps_end(struct as_steps *steps, const struct as_step *figures);
 
 // Announces a root of the current step. Returns its place and the step's number, or

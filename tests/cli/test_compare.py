@@ -64,6 +64,17 @@ def test_equal_reports_are_identical(actswap: Command) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_the_time_of_a_step_is_a_row_where_it_is_known(actswap: Command) -> None:
+    off = write(actswap, "a", report(steps__time_ns=[900_000_000, 400_000_000]))
+    offload = write(actswap, "b", report())
+
+    table = rows(actswap("compare", "--ascii", off, offload).stdout)
+    neither = rows(actswap("compare", "--ascii", offload, offload).stdout)
+
+    assert table["step time"] == ["400 ms", "-"]  # without the first
+    assert "step time" not in neither
+
+
 def test_the_shares_of_the_peak_are_those_of_tensors(actswap: Command) -> None:
     off = write(actswap, "a", reports.full())
 

@@ -425,6 +425,11 @@ struct as_races as_cuda_races(void)
     return (struct as_races){0};
 }
 
+struct as_times as_cuda_times(void)
+{
+    return (struct as_times){0};
+}
+
 struct as_missed as_cuda_missed(void)
 {
     return (struct as_missed){0};

@@ -165,8 +165,6 @@ Test(report, of_a_real_device_has_the_time_of_steps)
 {
     const uint64_t start = as_clock_started_ns();
 
-    cr_expect_null(json_object_get(at(written(), "steps"), "time_ns"), "simulated");
-    json_decref(parsed);
     facts.simulated = false;
     as_steps_end(facts.steps, &(struct as_step){.end_ns = start + 5000000});
     as_steps_end(facts.steps, &(struct as_step){.end_ns = start + 7000000});
@@ -174,9 +172,33 @@ Test(report, of_a_real_device_has_the_time_of_steps)
     json_t *root = written();
     cr_expect_eq(number(root, "steps.time_ns.0"), 5000000);
     cr_expect_eq(number(root, "steps.time_ns.1"), 2000000);
+    cr_expect_null(json_object_get(root, "clock"));
     char summary[4096];
     as_report_summary(&facts, summary, sizeof(summary));
     cr_expect_not_null(strstr(summary, "  step time        2.0 ms\n"), "%s", summary);
+}
+
+Test(report, of_a_simulated_device_has_the_time_of_its_clock)
+{
+    const uint64_t start = as_clock_started_ns();
+
+    as_steps_end(facts.steps,
+                 &(struct as_step){.end_ns = start + 5000000, .device_ns = 70000000});
+    as_steps_end(facts.steps,
+                 &(struct as_step){.end_ns = start + 7000000, .device_ns = 90000000});
+    facts.times = (struct as_times){.stalled_in_ns = 11, .kernels = 8, .unknown = 3};
+
+    json_t *root = written();
+    cr_expect_eq(number(root, "steps.time_ns.0"), 70000000);
+    cr_expect_eq(number(root, "steps.time_ns.1"), 20000000);
+    cr_expect_eq(number(root, "clock.stalled_in_ns"), 11);
+    cr_expect_eq(number(root, "clock.kernels_unknown"), 3);
+    char summary[4096];
+    as_report_summary(&facts, summary, sizeof(summary));
+    cr_expect_not_null(strstr(summary, "  step time        20 ms, simulated at the "
+                                       "card's peak rates; 3 of 8 kernels take longer "
+                                       "than is known\n"),
+                       "%s", summary);
 }
 
 Test(report, of_a_long_run_says_which_steps_are_not_listed)
