@@ -74,6 +74,11 @@ struct sim_entry *sim_entry_create(const struct sim_task *task)
     return entry;
 }
 
+uint64_t sim_entry_age(const struct sim_entry *entry)
+{
+    return queue.numbers - entry->number;
+}
+
 struct sim_entry *sim_entry_hold(struct sim_entry *entry)
 {
     entry->references++;

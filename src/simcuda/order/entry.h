@@ -71,6 +71,9 @@ void sim_entry_want(struct sim_entry *entry);
 // Wants it and waits until it is done, without the lock meanwhile.
 void sim_entry_await(struct sim_entry *entry);
 
+// How many entries were submitted since.
+uint64_t sim_entry_age(const struct sim_entry *entry);
+
 struct sim_entry *sim_entry_hold(struct sim_entry *entry);
 void sim_entry_release(struct sim_entry *entry); // NULL is fine
 

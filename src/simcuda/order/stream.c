@@ -347,15 +347,15 @@ cudaError_t sim_queue_synchronize_all(void)
 }
 
 // Whether the program is told once more that work is not done.
-static bool refuses(unsigned polls)
+static bool refuses(const struct sim_entry *entry, unsigned polls)
 {
-    return polls <= SIM_POLLS_MAX &&
+    return polls <= SIM_POLLS_MAX && sim_entry_age(entry) < SIM_POLLS_AGE &&
            (sim_order() != SIM_SEEDED || sim_schedule_choose(2));
 }
 
 cudaError_t sim_entry_poll(struct sim_entry *entry, unsigned *polls)
 {
-    if (entry && !entry->done && refuses(++*polls))
+    if (entry && !entry->done && refuses(entry, ++*polls))
         return cudaErrorNotReady;
     *polls = 0;
     if (entry)

@@ -11,6 +11,10 @@
 // seed at most.
 enum { SIM_POLLS_MAX = 3 };
 
+// Work behind which so much was submitted is not refused: who asks once in a while (as
+// PyTorch's allocator does of blocks that other streams used) sees the device get on.
+enum { SIM_POLLS_AGE = 64 };
+
 // A graph's nodes run at paces of their own.
 enum { SIM_NODE_LANES = 1 << 16 };
 

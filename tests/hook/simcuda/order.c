@@ -334,6 +334,23 @@ static void a_stream_query_succeeds_within_a_bound_while_work_is_added(void)
     EXPECT(litmus_peek(at), asked);
 }
 
+static void a_query_of_old_work_succeeds(void)
+{
+    int *at = litmus_device();
+    cudaStream_t asked = litmus_stream(), other = litmus_stream();
+    cudaEvent_t event = litmus_event();
+
+    litmus_set(asked, at, 7);
+    OK(cudaEventRecord(event, asked));
+    EXPECT_BY_ORDER(cudaEventQuery(event), cudaSuccess, cudaErrorNotReady);
+    for (int i = 0; i < 64; i++)
+        litmus_add(other, at + 1, 1);
+    OK(cudaEventQuery(event));
+
+    EXPECT(litmus_peek(at), 7);
+    EXPECT_BY_ORDER(litmus_peek(at + 1), 64, 0);
+}
+
 static void a_query_leaves_the_answer_as_last_error(void)
 {
     cudaStream_t stream = litmus_stream();
@@ -542,6 +559,7 @@ static const struct litmus cases[] = {
     LITMUS(synchronising_an_event_that_was_never_recorded_returns),
     LITMUS(an_event_query_succeeds_within_a_bound),
     LITMUS(a_stream_query_succeeds_within_a_bound_while_work_is_added),
+    LITMUS(a_query_of_old_work_succeeds),
     LITMUS(a_query_leaves_the_answer_as_last_error),
     {"an_event_orders_streams_of_two_devices", an_event_orders_streams_of_two_devices,
      "ACTSWAP_SIM_GPUS=2", NULL},
