@@ -37,3 +37,10 @@ def test_what_the_host_code_would_see_is_seen_at_the_call(compute: str) -> None:
     assert "Kernel size can't be greater" in found["kernel"][1]
     assert "Float" in found["types"][1] and "Half" in found["types"][1]
     assert "0-dimensional value tensor" in found["fill"][1]
+
+
+def test_numbers_that_the_cpu_refuses_are_refused() -> None:
+    found = check("values", sim_order="early")
+
+    assert {name: kinds for name, kinds in found.items() if kinds[0] != kinds[1]} == {}
+    assert all(kinds[0] in ("RuntimeError", "IndexError") for kinds in found.values())

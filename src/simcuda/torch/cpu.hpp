@@ -18,6 +18,9 @@ struct Refused : std::exception {
     std::exception_ptr thrown = std::current_exception();
 };
 
+// Under `values` refuses, as a CPU kernel does, unless it is true of all elements.
+void expect(const at::Tensor &valid, const char *otherwise);
+
 // The form of the operator that computes the same into a tensor that it is given, as its
 // last argument: nothing is allocated on the host, and nothing copied.
 std::optional<c10::OperatorHandle> form_into(const c10::OperatorHandle &handle);

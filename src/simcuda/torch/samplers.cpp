@@ -8,6 +8,7 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include "cpu.hpp"
 #include "philox.hpp"
 #include "random.hpp"
 
@@ -165,6 +166,8 @@ void body_normal_of_tensors(Call &call)
         body_cpu(call);
         return;
     }
+    if (deviation.isTensor())
+        expect(deviation.toTensor().ge(0), "normal expects all elements of std >= 0.0");
     fill_normal(call, result, 0, deviation.isTensor() ? 1 : deviation.toDouble());
     if (deviation.isTensor())
         result.mul_(deviation.toTensor());
@@ -236,6 +239,7 @@ static void bernoulli_of_tensor(const Call &call, const at::Tensor &result,
 {
     const auto type = result.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     const at::Tensor p = chances.to(type).expand(result.sizes());
+    expect(p.ge(0).logical_and_(p.le(1)), "bernoulli expects each p to be in [0, 1]");
     const at::Tensor drawn = at::empty(result.sizes(), at::kFloat);
     float *data = drawn.mutable_data_ptr<float>();
     // One thread for four elements however many there are.
@@ -406,6 +410,10 @@ void body_multinomial(Call &call)
     const at::Tensor result = result_of(call);
     const at::Tensor chances = call.arguments[0].toTensor();
     const bool again = argument(call, "replacement").toBool();
+    expect(chances.ge(0).logical_and_(chances.isfinite()),
+           "probability tensor contains either `inf`, `nan` or element < 0");
+    expect(chances.sum(-1).gt(0),
+           "invalid multinomial distribution (sum of probabilities <= 0)");
     if (!is_whole(chances)) {
         body_cpu(call);
         return;

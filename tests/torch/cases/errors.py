@@ -4,7 +4,8 @@
 python errors.py database   the database's wrong calls: how many there are, and those at
                             which the device raises something else than the CPU
 python errors.py calls      each call's exception and the first line of its message
-Both as JSON in the last line.
+python errors.py values     exceptions on both, at calls with numbers that the CPU refuses
+All as JSON in the last line.
 """
 
 from __future__ import annotations
@@ -69,6 +70,34 @@ def messages() -> Any:
     return found
 
 
+def drawn(device: str) -> Dict[str, Callable[[], Any]]:
+    def t(*numbers: float) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=torch.float32, device=device)
+
+    return {
+        "multinomial": lambda: torch.multinomial(t(-1, 2), 1),
+        "multinomial again": lambda: torch.multinomial(t(float("nan"), 2), 3, True),
+        "multinomial of nothing": lambda: torch.multinomial(t(0, 0), 1),
+        "bernoulli": lambda: torch.bernoulli(t(0.5, 2)),
+        "bernoulli_": lambda: t(1, 1).bernoulli_(t(-1, 0)),
+        "normal": lambda: torch.normal(0.0, t(1, -1)),
+        "poisson": lambda: torch.poisson(t(-1)),
+        "embedding": lambda: F.embedding(t(9).long(), t(0, 1).view(2, 1)),
+        "gather": lambda: torch.gather(t(0, 1), 0, t(5).long()),
+        "cross entropy": lambda: F.cross_entropy(t(0, 1).view(1, 2), t(7).long()),
+    }
+
+
+def values() -> Any:
+    on_device = drawn("cuda")
+    return {
+        name: [type(raised(call)).__name__, type(raised(on_device[name])).__name__]
+        for name, call in drawn("cpu").items()
+    }
+
+
+WHICH = {"database": wrong_calls, "calls": messages, "values": values}
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    print(json.dumps(wrong_calls() if sys.argv[1] == "database" else messages()))
+    print(json.dumps(WHICH[sys.argv[1]]()))
