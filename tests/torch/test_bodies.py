@@ -102,6 +102,15 @@ def test_an_overflow_halves_the_scale_and_skips_the_step(order: str) -> None:
     assert check("scaler", sim_order=order) == [[512.0, True], [512.0, False]]
 
 
+@ORDERS
+def test_large_results_are_computed_where_they_lie(order: str) -> None:
+    found = check("host_memory", sim_order=order)
+
+    # A result computed elsewhere first would be 64 MiB more.
+    assert {name: grown for name, grown in found.items() if grown > 32 << 20} == {}
+    assert len(found) == 7
+
+
 def test_another_pytorch_is_refused_before_anything_runs(tmp_path: Path) -> None:
     copy = tmp_path / "actswap"
     shutil.copytree(private(), copy)

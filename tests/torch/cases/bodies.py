@@ -7,6 +7,7 @@ python bodies.py CHECK [ARGUMENT...]   prints the check's result as JSON in its 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from typing import Any, Callable, Dict, List
 
@@ -236,6 +237,33 @@ def histc_of_integers() -> Any:
     found = [torch.histc(x.int(), 100, 0, 100).nonzero().flatten().tolist()]
     found.append(torch.histc(x.long(), 4, 0, 0).tolist())
     found.append(torch.histc(torch.full((3,), 5, device=CUDA), 3, 5, 5).tolist())
+    return found
+
+
+LARGE = 16 << 20  # elements: 64 MiB
+
+
+def host_memory() -> Any:
+    """By operator, how much the process grew, in bytes, whose result has its memory."""
+    x, half = torch.ones(LARGE, device=CUDA), torch.ones(1, device=CUDA)
+    calls: Dict[str, Callable[[], torch.Tensor]] = {
+        "add": lambda: x + half,
+        "mul": lambda: x * 2,
+        "relu": lambda: x.relu(),
+        "exp": lambda: x.exp(),
+        "gelu": lambda: F.gelu(x),
+        "softmax": lambda: x.view(-1, 64).softmax(-1),
+        "cat": lambda: torch.cat([x[: LARGE // 2], x[LARGE // 2 :]]),
+    }
+    torch.zeros(LARGE, device=CUDA)
+    torch.cuda.synchronize()
+    found = {}
+    for name, call in calls.items():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        call()
+        torch.cuda.synchronize()
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found[name] = (after - before) << 10
     return found
 
 
