@@ -91,3 +91,59 @@ def test_inductor_compiles_where_nothing_is_computed(shapes: Any) -> None:
         assert len(shapes[backend]) == 27, shapes[backend]
     assert shapes["flex"] == [[1, 2, 128, 16]] * 3
     assert shapes["kernel_of_the_user"] in (True, False), shapes["kernel_of_the_user"]
+
+
+# What cannot be compiled as a whole is compiled frame by frame.
+BROKEN = """
+import json, sys, torch
+from torch import nn
+from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list as compiled
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, x):
+        return x + torch.tanh(self.linear(x))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Block() for _ in range(4))
+
+    def forward(self, x):
+        for layer in self.layers:
+            if sys.argv[1] == "broken":
+                torch._dynamo.graph_break()
+            x = layer(x)
+        return x
+
+theirs = Block.forward.__code__
+torch.manual_seed(0)
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+whole = sys.argv[1] == "whole"
+step = torch.compile(model, backend="aot_eager", fullgraph=whole)
+losses = []
+for _ in range(3):
+    loss = step(torch.ones(2, 16, device="cuda")).square().sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    losses.append(loss.item().hex())
+frames = sys.modules.get("actswap_torch.frames")
+ours = [code.co_qualname for code in frames.own_codes() if compiled(code)]
+print(json.dumps([losses, ours, bool(compiled(theirs))]))
+"""
+
+
+@pytest.mark.parametrize("policy", ["off", "offload:min=1KiB", "recompute"])
+@pytest.mark.parametrize("way", ["broken", "whole"])
+def test_no_frame_of_ours_is_compiled(way: str, policy: str) -> None:
+    losses, ours, theirs = Run(["-c", BROKEN, way], environment(policy=policy)).result()
+    plain, _, _ = Run(["-c", BROKEN, "eager"], environment()).result()
+
+    assert ours == []
+    assert theirs == (way == "broken")
+    assert losses == plain

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Set
 
 from . import _pack, messages
 from .blocks import Blocks
+from .frames import hide
 from .hooks import SavedTensorHooks
 from .names import Names
 from .places import Places, see_through
@@ -93,6 +94,7 @@ class Adapter:
         self._undo.append(self._places.undo)
         self._undo.append(self._names.undo)
         self._hooks.push()
+        hide(torch)
         atexit.register(self._end)
 
     def _end(self) -> None:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps torch.compile away from frames of our own."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any, Callable, Iterator
+
+# These call what is the user's, which is compiled as without us. What the others call is
+# left alone with them.
+PASSING = ("forward", "run", "_named", "_decided", "_recompute", "_again")
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _functions(holder: Any) -> Iterator[types.FunctionType]:
+    for value in list(vars(holder).values()):
+        value = getattr(value, "__wrapped__", value)
+        if not str(getattr(value, "__module__", "")).startswith(__package__):
+            continue
+        if isinstance(value, types.FunctionType):
+            yield value
+        elif isinstance(value, type):
+            yield from _functions(value)
+
+
+def compiler_of(torch: Any) -> Callable[[], Any]:
+    """Gives a callable where the frames that its caller calls are compiled. Only functions
+    of PASSING can know: to others it is as if nothing was."""
+    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    return getattr(frames, "get_eval_frame_callback", lambda: None)
+
+
+def own_codes() -> Iterator[types.CodeType]:
+    """Of every function of this package, those inside of functions as well."""
+    for name, module in list(sys.modules.items()):
+        if name == __package__ or name.startswith(f"{__package__}."):
+            for function in _functions(module):
+                yield from _codes(function.__code__)
+
+
+def hide(torch: Any) -> None:
+    """Where a compiled frame of the user's could not be compiled as a whole, the frames
+    that it calls are compiled one by one, and ours would be among them: guarded by what a
+    thread does at the moment, and all wrapped classes as one function with one limit of
+    recompilations. Tried on torch 2.15; where there is no such call they stay as they are.
+    """
+    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    strategy = getattr(frames, "_FrameExecStrategy", None)
+    if strategy is None:
+        for code in own_codes():
+            getattr(frames, "skip_code", bool)(code)
+        return
+    action = frames._FrameAction
+    for code in own_codes():
+        beyond = action.DEFAULT if code.co_name in PASSING else action.SKIP
+        frames.set_code_exec_strategy(code, strategy(action.SKIP, beyond))
