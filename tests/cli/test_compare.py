@@ -262,7 +262,9 @@ def test_example_is_identical_under_every_policy(actswap: Command, python: str) 
     assert (read.returncode, read.stderr) == (0, "")
     page = (actswap.folder / "page.html").read_text()
     assert len(page) < 1_000_000 and 'id="policies"' in page
-    for other in (offload, recompute):
-        ours = max(other["steps"]["after_forward_bytes"])
-        assert ours < max(off["steps"]["after_forward_bytes"])
+    plain = off["steps"]["after_forward_bytes"]
+    assert max(recompute["steps"]["after_forward_bytes"]) < max(plain)
+    # Once a step is known, all that the budget has room for stays.
+    ours = offload["steps"]["after_forward_bytes"]
+    assert ours[0] < plain[0] and ours[-1] == plain[-1]
     assert result.returncode == 0
