@@ -31,8 +31,8 @@ def _functions(holder: Any) -> Iterator[types.FunctionType]:
 
 
 def compiler_of(torch: Any) -> Callable[[], Any]:
-    """Gives a callable where the frames that its caller calls are compiled. Only functions
-    of PASSING can know: to others it is as if nothing was."""
+    """Gives a callable where the frames that its caller calls are compiled. Only what is
+    PASSING can know: to others it is as if nothing was."""
     frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     return getattr(frames, "get_eval_frame_callback", lambda: None)
 
@@ -49,9 +49,9 @@ def hide(torch: Any) -> None:
     """Where a compiled frame of the user's could not be compiled as a whole, the frames
     that it calls are compiled one by one, and ours would be among them: guarded by what a
     thread does at the moment, and all wrapped classes as one function with one limit of
-    recompilations. Tried on torch 2.15; where there is no such call they stay as they are.
+    recompilations. Tried on torch 2.15; where there is no such call they are compiled.
     """
-    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     strategy = getattr(frames, "_FrameExecStrategy", None)
     if strategy is None:
         for code in own_codes():
