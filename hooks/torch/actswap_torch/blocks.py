@@ -6,8 +6,6 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, List
 
-from .frames import compiler_of
-
 
 class _Thread(threading.local):
     inside = False  # a block's forward runs on this thread
@@ -21,16 +19,11 @@ class Blocks:
         self._pack = pack
         self._on_top = on_top
         self._thread = _Thread()
-        self._compiler = compiler_of(torch)
 
     def run(
         self, number: int, original: Callable, module: Any, args: Any, kwargs: Any
     ) -> Any:
         device = self._device(args, kwargs)
-        if device >= 0 and callable(self._compiler()):
-            # A checkpoint's frames are not compiled, which would cost more than it frees.
-            self._pack.note("blocks of a model that torch.compile takes in pieces")
-            device = -1
         if device < 0:
             return self._named(number, original, module, args, kwargs)
         return self._decided(number, device, original, module, args, kwargs)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
-# These call what is the user's, which is compiled as without us. What the others call is
-# left alone with them.
-PASSING = ("forward", "run", "_named", "_decided", "_recompute", "_again")
+# The first stands for what is the user's, and is compiled with it. The others call that,
+# which is compiled as without us. What is called by all the rest is left alone with it.
+STANDING = ("forward",)
+PASSING = ("run", "_named", "_decided", "_recompute", "_again")
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -30,26 +31,20 @@ def _functions(holder: Any) -> Iterator[types.FunctionType]:
             yield from _functions(value)
 
 
-def compiler_of(torch: Any) -> Callable[[], Any]:
-    """Gives a callable where the frames that its caller calls are compiled. Only what is
-    PASSING can know: to others it is as if nothing was."""
-    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
-    return getattr(frames, "get_eval_frame_callback", lambda: None)
-
-
 def own_codes() -> Iterator[types.CodeType]:
     """Of every function of this package, those inside of functions as well."""
     for name, module in list(sys.modules.items()):
         if name == __package__ or name.startswith(f"{__package__}."):
             for function in _functions(module):
-                yield from _codes(function.__code__)
+                codes = _codes(function.__code__)
+                yield from (code for code in codes if code.co_name not in STANDING)
 
 
 def hide(torch: Any) -> None:
     """Where a compiled frame of the user's could not be compiled as a whole, the frames
     that it calls are compiled one by one, and ours would be among them: guarded by what a
-    thread does at the moment, and all wrapped classes as one function with one limit of
-    recompilations. Tried on torch 2.15; where there is no such call they are compiled.
+    thread does at the moment. Tried on torch 2.15; where there is no such call they are
+    compiled.
     """
     frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     strategy = getattr(frames, "_FrameExecStrategy", None)

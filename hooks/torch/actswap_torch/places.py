@@ -161,6 +161,9 @@ class Places:
             finally:
                 leave(entry.number)
 
+        # Each class has its own: torch.compile keeps what it made by code, up to a limit.
+        forward.__code__ = forward.__code__.replace()
+
         def undo() -> None:
             if kind.__dict__.get("forward") is not forward:
                 return
