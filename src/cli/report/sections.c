@@ -207,7 +207,9 @@ void as_page_cards(const struct as_page *page)
     put_card(page, "peak on the device", as_words_bytes(rank->peak_bytes, value), more);
     if (rank->step_ns != AS_NOT_KNOWN)
         put_card(page, "time of a step", as_words_time(rank->step_ns, value),
-                 "median, without the first");
+                 json_is_true(as_field(page->report, "device.simulated"))
+                     ? "median, simulated at the card's peak rates"
+                     : "median, without the first");
     else {
         (void)snprintf(value, sizeof(value), "%" PRIu64, rank->steps);
         put_card(page, "steps seen", value, "their time is not known");
