@@ -142,8 +142,10 @@ static void let_go(struct timeline *timeline, struct spans *spans)
         struct spans *each = &timeline->busy[i];
         const size_t over = find(each, host_ns);
 
-        each->count -= over;
-        memmove(each->at, each->at + over, each->count * sizeof(*each->at));
+        if (over) {
+            each->count -= over;
+            memmove(each->at, each->at + over, each->count * sizeof(*each->at));
+        }
         if (2 * each->count > timeline->keep)
             timeline->keep = 2 * each->count;
     }
