@@ -18,7 +18,7 @@ enum {
 
 // Pageable memory against pinned: 10.0 of 25.7 GB/s in, 10.8 of 25.8 out on an A100-SXM4
 // (32 MB); 5.5 of 12.35 in on a V100 (rapidsai/dask-cuda issue 98).
-static const double PAGEABLE_SHARE = 0.4;
+static const double pageable_share = 0.4;
 
 static uint64_t at_rate(double amount, double per_s)
 {
@@ -120,7 +120,8 @@ static struct sim_cost copy_within(const struct sim_location *to,
                                    const struct sim_location *from, size_t bytes)
 {
     if (to->device == from->device)
-        return (struct sim_cost){.engine = SIM_KERNELS, .ns = kernel_ns(2.0 * bytes)};
+        return (struct sim_cost){.engine = SIM_KERNELS,
+                                 .ns = kernel_ns(2 * (double)bytes)};
 
     // Through the host, as where no other link is known.
     const double out = (double)sim_device(from->device)->gpu->d2h_bytes_per_s;
@@ -138,7 +139,7 @@ static struct sim_cost copy_across(const struct sim_location *to,
     const bool in = on_host(from), pageable = (in ? from : to)->place == SIM_PAGEABLE;
     const struct as_gpu *card = sim_device(in ? to->device : from->device)->gpu;
     const double link = (double)(in ? card->h2d_bytes_per_s : card->d2h_bytes_per_s);
-    const uint64_t ns = at_rate((double)bytes, pageable ? PAGEABLE_SHARE * link : link);
+    const uint64_t ns = at_rate((double)bytes, pageable ? pageable_share * link : link);
 
     return (struct sim_cost){
         .engine = in ? SIM_COPY_IN : SIM_COPY_OUT,
@@ -153,7 +154,7 @@ struct sim_cost sim_cost_copy(const struct sim_location *to,
     struct sim_cost cost = {.ns = 0};
 
     if (on_host(to) && on_host(from))
-        cost.ns = at_rate((double)bytes, PAGEABLE_SHARE * (double)gpu()->h2d_bytes_per_s);
+        cost.ns = at_rate((double)bytes, pageable_share * (double)gpu()->h2d_bytes_per_s);
     else if (on_host(to) || on_host(from))
         cost = copy_across(to, from, bytes, staged);
     else
