@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct framework fw;
 
@@ -55,6 +56,18 @@ static size_t holders(void *context, void *ref)
     int others = storage->references - 1;
     pthread_mutex_unlock(&lock);
     return (size_t)others;
+}
+
+void framework_use_disk(uint64_t pinned_bytes)
+{
+    fw.settings.host_memory_bytes = pinned_bytes;
+    fw.settings.disk = "/tmp:1GiB";
+    fw.settings.disk_folder_bytes = strlen("/tmp");
+    fw.settings.disk_bytes = 1 << 30;
+    as_pager_destroy(fw.pager);
+    fw.pager = as_pager_create(&fw.settings, fw.ledger);
+    as_pager_attach(fw.pager, &fw.verbs, NULL);
+    as_pager_mark(fw.pager, ACTSWAP_FORWARD);
 }
 
 void framework_tell_holders(void)

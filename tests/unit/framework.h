@@ -40,6 +40,9 @@ struct framework {
 extern struct framework fw;
 void framework_start(void);
 
+// The same with so much pinned memory and 1 GiB of disk below it.
+void framework_use_disk(uint64_t pinned_bytes);
+
 // From now on it says who holds a storage.
 void framework_tell_holders(void);
 

@@ -23,14 +23,7 @@ enum { BYTES = 3 * 4096 + 20, PINNED = 2, PAGES = 7 };
 static void start(void)
 {
     framework_start();
-    fw.settings.host_memory_bytes = PINNED * BYTES;
-    fw.settings.disk = "/tmp:1GiB";
-    fw.settings.disk_folder_bytes = strlen("/tmp");
-    fw.settings.disk_bytes = 1 << 30;
-    as_pager_destroy(fw.pager);
-    fw.pager = as_pager_create(&fw.settings, fw.ledger);
-    as_pager_attach(fw.pager, &fw.verbs, NULL);
-    as_pager_mark(fw.pager, ACTSWAP_FORWARD);
+    framework_use_disk(PINNED * BYTES);
     fake_file_reset();
 }
 

@@ -78,14 +78,7 @@ static void *work(void *argument)
 static void use_disk(void)
 {
     on_disk = true;
-    fw.settings.host_memory_bytes = BYTES;
-    fw.settings.disk = "/tmp:1GiB";
-    fw.settings.disk_folder_bytes = strlen("/tmp");
-    fw.settings.disk_bytes = 1 << 30;
-    as_pager_destroy(fw.pager);
-    fw.pager = as_pager_create(&fw.settings, fw.ledger);
-    as_pager_attach(fw.pager, &fw.verbs, NULL);
-    as_pager_mark(fw.pager, ACTSWAP_FORWARD);
+    framework_use_disk(BYTES);
 }
 
 int main(int argc, char **argv)
