@@ -171,6 +171,14 @@ static void finish_read(struct as_jobs *jobs, struct as_job *job, int err)
     as_page_prepend(&pager->hosted, page);
 }
 
+// Also one that was cancelled: a thread may wait for the buffer it was to make free.
+static void announce_end(struct as_jobs *jobs, struct as_job *job)
+{
+    jobs->finished++;
+    pthread_cond_broadcast(&jobs->done);
+    free(job);
+}
+
 static void finish(struct as_jobs *jobs, struct as_job *job, int err)
 {
     if (job->page)
@@ -182,9 +190,7 @@ static void finish(struct as_jobs *jobs, struct as_job *job, int err)
         jobs->reading--;
         finish_read(jobs, job, err);
     }
-    jobs->finished++;
-    pthread_cond_broadcast(&jobs->done);
-    free(job);
+    announce_end(jobs, job);
 }
 
 // Reads first: somebody is waiting for them, or will be soon.
@@ -277,7 +283,7 @@ static void cancel(struct as_jobs *jobs, struct as_job *job)
 {
     cut(job->out ? &jobs->writes : &jobs->reads, job);
     *(job->out ? &jobs->writing : &jobs->reading) -= 1;
-    free(job);
+    announce_end(jobs, job);
 }
 
 bool as_jobs_cancel_read(struct as_jobs *jobs, struct actswap_page *page,

@@ -70,9 +70,11 @@ int as_move_in(struct actswap_page *page, const void *loose, void *address, void
     return err;
 }
 
-// A copy in is ordered after the copy out, so that its event speaks for both.
-void as_move_forget(struct as_pager *pager, struct actswap_page *page)
+// A copy in is ordered after the copy out, so that its event speaks for both. The lock is
+// held: until the page is in no list, its buffer may become another one's.
+static struct as_buffer detach(struct as_pager *pager, struct actswap_page *page)
 {
+    as_page_unlink(page, AS_PAGE_TIER);
     struct as_buffer buffer = page->buffer;
     void *last = page->arrived ? page->arrived : page->copied;
     void *other = page->arrived ? page->copied : NULL;
@@ -88,7 +90,17 @@ void as_move_forget(struct as_pager *pager, struct actswap_page *page)
     } else {
         as_lane_give(page->lane, last);
     }
-    as_spill_forget(pager, page, &buffer);
+    return buffer;
+}
+
+void as_move_forget(struct as_pager *pager, struct actswap_page *page)
+{
+    pthread_mutex_lock(&pager->lock);
+    struct as_buffer buffer = detach(pager, page);
+    const bool freed = as_spill_forget(pager, page, &buffer);
+    pthread_mutex_unlock(&pager->lock);
+    if (freed)
+        as_spill_ahead(pager);
 }
 
 void as_move_unpin(struct as_pager *pager, const struct as_buffer *buffer)

@@ -43,7 +43,7 @@ int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer);
 // The same, of what is free already: nothing is pinned.
 int as_slab_reuse(struct as_slab *slab, size_t bytes, struct as_buffer *buffer);
 
-// The buffer, which was taken, is about to be freed for good.
+// The buffer, which was taken, was freed for good.
 void as_slab_forget(struct as_slab *slab, const struct as_buffer *buffer);
 
 // Whether `bytes` more may be pinned now; `alone`: if all else were given back.

@@ -125,11 +125,12 @@ static int exchange(struct as_pager *pager, size_t bytes, struct as_buffer *buff
 {
     if (!as_slab_fits(pager->slab, bytes, true) || as_pager_captures(pager))
         return -ENOMEM;
+    struct as_buffer smaller;
     while (!as_slab_fits(pager->slab, bytes, false)) {
-        if (as_slab_reuse(pager->slab, 1, buffer) && steal_any(pager, 1, buffer))
+        if (as_slab_reuse(pager->slab, 1, &smaller) && steal_any(pager, 1, &smaller))
             return -ENOMEM;
-        as_slab_forget(pager->slab, buffer);
-        as_move_unpin(pager, buffer);
+        as_move_unpin(pager, &smaller);
+        as_slab_forget(pager->slab, &smaller);
     }
     return as_slab_take(pager->slab, bytes, buffer);
 }
@@ -254,19 +255,14 @@ int as_spill_fetch(struct as_pager *pager, struct actswap_page *page, void **loo
 
 // --- The end
 
-void as_spill_forget(struct as_pager *pager, struct actswap_page *page,
+bool as_spill_forget(struct as_pager *pager, struct actswap_page *page,
                      struct as_buffer *buffer)
 {
-    pthread_mutex_lock(&pager->lock);
-    as_page_unlink(page, AS_PAGE_TIER);
     const bool ours = !page->job || as_jobs_leave(pager->jobs, page, buffer);
-    const bool on_disk = page->on_disk;
-    page->on_disk = false;
-    pthread_mutex_unlock(&pager->lock);
-    if (on_disk)
+    if (page->on_disk)
         as_disk_give(pager->disk, &page->extent);
+    page->on_disk = false;
     if (ours && buffer->host)
         as_slab_give(pager->slab, buffer);
-    if (buffer->host)
-        as_spill_ahead(pager);
+    return ours && buffer->host;
 }

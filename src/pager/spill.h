@@ -12,7 +12,8 @@
 // step needed it (order.h); in the first step, what was saved last. A page that has both
 // copies is not written again.
 //
-// Thread-safety: every function may be called from any thread; the lock is not held.
+// Thread-safety: every function may be called from any thread; the lock is not held but
+// where that is said.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,9 +32,10 @@ int as_spill_fetch(struct as_pager *pager, struct actswap_page *page, void **loo
 // Begins to read what is needed next, as far as there is room.
 void as_spill_ahead(struct as_pager *pager);
 
-// The page is over: gives back its place on the disk, and its buffer to the slab or to
-// whoever still works on it. `buffer`: the page's, host NULL: none.
-void as_spill_forget(struct as_pager *pager, struct actswap_page *page,
+// The page is over and in no list: gives back its place on the disk, and its buffer to the
+// slab or to whoever still works on it. `buffer`: the page's, host NULL: none. The lock is
+// held. True: the slab has a buffer more.
+bool as_spill_forget(struct as_pager *pager, struct actswap_page *page,
                      struct as_buffer *buffer);
 
 #endif

@@ -395,6 +395,28 @@ Test(pager_disk, a_disk_that_hangs_is_waited_for_in_vain_and_the_tensor_stays)
     expect_nothing_left();
 }
 
+Test(pager_disk, a_buffer_that_was_freed_for_a_larger_one_in_vain_is_nobodys)
+{
+    struct step step = {0};
+    save_one(&step, 0);
+    save_one(&step, 1);
+    drop_one(&step,
+             1); // one buffer is free, and too small; the other one is being written
+    as_jobs_set_patience(fw.pager->jobs, 20);
+    fake_file_hold("pwrite");
+    struct storage *larger = storage_create(PINNED * BYTES, NULL);
+    struct actswap_page *page;
+    cr_expect_eq(save(larger, NULL, &page), ACTSWAP_KEPT_DISK);
+    storage_drop(larger);
+    fake_file_let_through("pwrite");
+    cr_expect_eq(need_one(&step, 0), 0);
+    drop_one(&step, 0);
+    forward(&step);
+    cr_expect_eq(backward(&step), 0);
+    expect_nothing_left();
+    cr_expect_eq(fake_calls("as_cuda_host_free"), fake_calls("as_cuda_host_alloc"));
+}
+
 Test(pager_disk, a_page_that_ends_while_it_is_written_leaves_its_buffer_to_the_writer)
 {
     struct step step;

@@ -11,7 +11,7 @@
 #include "fake_cuda.h"
 #include "framework.h"
 
-enum { THREADS = 4, ROUNDS = 200, SHARED = 3, BYTES = 512 };
+enum { THREADS = 4, ROUNDS = 10000, SHARED = 3, BYTES = 512 };
 
 static struct storage *shared[SHARED];
 static pthread_barrier_t barrier;
@@ -103,6 +103,8 @@ int main(int argc, char **argv)
            (unsigned long)now.pages, (unsigned long)now.pages_made,
            (unsigned long)now.in_bytes);
     bool moved = now.in_bytes > 0 && (!on_disk || now.disk.in_bytes > 0);
+    if (now.disk.problem[0]) // as when a thread waited for nothing
+        printf("disk: %s\n", now.disk.problem);
     as_pager_destroy(fw.pager);
-    return bad || fw.held || now.pages || !moved;
+    return bad || fw.held || now.pages || !moved || now.disk.problem[0];
 }
