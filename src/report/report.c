@@ -277,6 +277,7 @@ static void write_disk(struct as_json *json, const struct as_disk_totals *disk)
     as_json_number(json, "out_bytes", disk->out_bytes);
     as_json_number(json, "in_bytes", disk->in_bytes);
     as_json_number(json, "peak_bytes", disk->peak_bytes);
+    as_json_number(json, "end_bytes", disk->bytes);
     as_json_close(json, '}');
 }
 

@@ -8,6 +8,7 @@
 #include <ATen/core/op_registration/adaption.h>
 #include <ATen/record_function.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -130,6 +131,9 @@ void call_run(void *arg)
     std::optional<at::DisableRecordFunctionGuard> unrecorded;
     if (at::hasCallbacks())
         unrecorded.emplace();
+    // Some CPU kernels (of recurrent networks) are others where no gradient is asked for, and
+    // whose turn it is to wait says nothing about that.
+    const c10::InferenceMode plain(false);
     try {
         BelowAutograd below;
         if (call.captured)

@@ -348,8 +348,8 @@ void host_dropout_state(const Operator &op, c10::DispatchKeySet, Stack *stack)
         int64_t{card->multiProcessorCount} * card->maxThreadsPerMultiProcessor;
     const at::Tensor state =
         empty_device({16 * threads}, at::kByte, c10::cuda::current_device());
+    state.zero_();
     state.narrow(0, 0, 8).view(at::kLong).fill_(seed);
-    state.narrow(0, 8, 8).view(at::kLong).zero_();
     stack->resize(stack->size() - op.arguments());
     stack->push_back(state);
 }
