@@ -265,18 +265,40 @@ int as_cuda_device_name(int device, char *name, size_t name_bytes)
 enum { SIM_AUTO = 1, SIM_VALUES };
 enum { SIM_KNOWN = 3 };
 
+// A function of the simulated runtime, looked up once: also that there is none is known from
+// the moment that there is a runtime.
+static void *simulator(void **place, const char *symbol)
+{
+    static char nothing;
+    void *address = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (!address) {
+        address = as_cuda_find(symbol, NULL);
+        if (!address && as_cuda_find("cudaMalloc", NULL))
+            address = &nothing;
+        __atomic_store_n(place, address, __ATOMIC_RELEASE);
+    }
+    return address == &nothing ? NULL : address;
+}
+
+// The mode, SIM_VALUES on a real device: all is computed there.
+static int compute_mode(void)
+{
+    static void *place;
+    int (*mode)(void) = (int (*)(void))simulator(&place, "sim_compute");
+    return mode ? mode() : SIM_VALUES;
+}
+
 bool as_cuda_skips_bytes(void)
 {
-    int (*compute)(void) = (int (*)(void))as_cuda_find("sim_compute", NULL);
-    return compute && compute() != SIM_VALUES;
+    return compute_mode() != SIM_VALUES;
 }
 
 bool as_cuda_computed(const void *address, size_t bytes)
 {
-    int (*compute)(void) = (int (*)(void))as_cuda_find("sim_compute", NULL);
+    static void *place;
     int (*get)(const void *, size_t) =
-        (int (*)(const void *, size_t))as_cuda_find("sim_values_get", NULL);
-    return !compute || compute() != SIM_AUTO || !get || get(address, bytes) == SIM_KNOWN;
+        (int (*)(const void *, size_t))simulator(&place, "sim_values_get");
+    return !get || compute_mode() != SIM_AUTO || get(address, bytes) == SIM_KNOWN;
 }
 
 struct as_missed as_cuda_missed(void)
