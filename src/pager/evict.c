@@ -88,10 +88,13 @@ static int wait_for_consumers(struct as_pager *pager, struct actswap_page *page)
     return err;
 }
 
-// A copy that came back arrived on its owner after it had gone out.
+// A copy that came back arrived on its owner after it had gone out, unless it came ahead of
+// a need that its owner never had.
 static int wait_for_copy(struct actswap_page *page)
 {
-    return page->restored ? 0 : as_edge_reuse(page->owner, page->copied);
+    if (page->restored)
+        return page->unawaited ? as_edge_reuse(page->owner, page->arrived) : 0;
+    return as_edge_reuse(page->owner, page->copied);
 }
 
 static int order_let_go(struct as_pager *pager, struct actswap_page *page,
@@ -128,6 +131,10 @@ static void *take_ref(struct as_pager *pager, struct actswap_page *page, unsigne
         ref = page->ref;
         *address = page->address;
         page->ref = page->address = NULL;
+        page->unawaited = false;
+        if (page->early)
+            pager->aheads[page->lane->device].bytes -= page->bytes;
+        page->early = false;
         pager->totals.let_go += ref != NULL;
     }
     pthread_mutex_unlock(&pager->lock);
@@ -144,24 +151,26 @@ static bool lost_memory(struct as_pager *pager, const struct actswap_page *page)
              block.generation == page->block);
 }
 
-static void let_go(struct as_pager *pager, struct actswap_page *page, unsigned needs,
-                   struct batch *batch)
+// Returns the bytes that went.
+static size_t let_go(struct as_pager *pager, struct actswap_page *page, unsigned needs,
+                     struct batch *batch)
 {
     if (lost_memory(pager, page))
-        return;
+        return 0;
     struct as_before before;
     int err = as_device_enter(page->lane->device, &before);
     if (!err)
         err = order_let_go(pager, page, batch);
     as_device_leave(&before);
     if (err)
-        return; // it stays until its last drop
+        return 0; // it stays until its last drop
     void *address = NULL;
     void *ref = take_ref(pager, page, needs, &address);
     if (!ref)
-        return;
+        return 0;
     release(pager, page, ref, address);
     as_keep_left(pager, page);
+    return page->bytes;
 }
 
 // Verbs may drop pages of the same list, so that it is read anew for each.
@@ -214,6 +223,14 @@ static void move_all(struct as_pager *pager, struct as_page_list *from,
     pthread_mutex_unlock(&pager->lock);
 }
 
+static void note_left(struct as_pager *pager, const uint64_t bytes[], bool block)
+{
+    pthread_mutex_lock(&pager->lock);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++)
+        as_ahead_left(&pager->aheads[i], bytes[i], block);
+    pthread_mutex_unlock(&pager->lock);
+}
+
 // All pages are looked at before the first stream is waited for: what nobody else holds by
 // then gets no new reader.
 void as_evict(struct as_pager *pager, struct as_page_list *list)
@@ -230,10 +247,14 @@ void as_evict(struct as_pager *pager, struct as_page_list *list)
         else
             put(pager, shared ? &pager->shared : &alone, page, needs);
     }
+    const bool block =
+        list != &pager->outside && list != &pager->shared && list != &pager->back;
+    uint64_t bytes[AS_LEDGER_DEVICES] = {0};
     while ((page = hold_first(pager, &alone, &needs))) {
-        let_go(pager, page, needs, &batch);
+        bytes[page->lane->device] += let_go(pager, page, needs, &batch);
         as_evict_unhold(pager, page);
     }
+    note_left(pager, bytes, block);
     as_keep_check(pager);
 }
 
@@ -281,7 +302,7 @@ static bool has_consumer(struct as_pager *pager, const struct actswap_page *page
 static bool needs_order(struct as_pager *pager, const struct actswap_page *page)
 {
     return page->ref && page->copied &&
-           (!page->restored || has_consumer(pager, page, false));
+           (!page->restored || page->unawaited || has_consumer(pager, page, false));
 }
 
 // A captured stream may wait for nothing outside of its capture, nor be waited for.

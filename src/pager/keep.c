@@ -101,7 +101,7 @@ void as_keep_check(struct as_pager *pager)
 static void note_left(struct as_pager *pager, struct actswap_page *page)
 {
     const int device = page->lane->device;
-    const struct as_swing swing = as_ledger_swing(pager->ledger, device);
+    const struct as_swing swing = as_ledger_swing(pager->ledger, device, AS_SWING_COURSE);
     as_course_leave(pager->courses[device], &page->ticket, swing.peak_bytes);
     pager->over |= pager->kept.first && swing.peak_bytes > budget_of(pager);
 }
@@ -109,7 +109,7 @@ static void note_left(struct as_pager *pager, struct actswap_page *page)
 static void note_came(struct as_pager *pager, struct actswap_page *page)
 {
     const int device = page->lane->device;
-    const struct as_swing swing = as_ledger_swing(pager->ledger, device);
+    const struct as_swing swing = as_ledger_swing(pager->ledger, device, AS_SWING_COURSE);
     as_course_come(pager->courses[device], &page->ticket, swing.peak_bytes);
     page->came = pager->backward_count ? pager->backward_count : 1;
 }
@@ -153,7 +153,8 @@ void as_keep_over(struct as_pager *pager, struct actswap_page *page)
 void as_keep_begin(struct as_pager *pager)
 {
     for (int i = 0; i < AS_LEDGER_DEVICES && !pager->begun; i++)
-        pager->first_levels[i] = as_ledger_swing(pager->ledger, i).live_bytes;
+        pager->first_levels[i] =
+            as_ledger_swing(pager->ledger, i, AS_SWING_COURSE).live_bytes;
     pager->begun = true;
 }
 
@@ -163,7 +164,7 @@ void as_keep_end_step(struct as_pager *pager)
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
         if (!pager->courses[i])
             continue;
-        const struct as_swing swing = as_ledger_swing(pager->ledger, i);
+        const struct as_swing swing = as_ledger_swing(pager->ledger, i, AS_SWING_COURSE);
         const uint64_t stayed = as_course_end(pager->courses[i], swing.peak_bytes,
                                               swing.live_bytes, budget_of(pager));
         if (stayed > pager->totals.stayed_over_bytes)

@@ -100,7 +100,11 @@ static void end_step(struct as_pager *pager)
     as_keep_end_step(pager);
     pthread_mutex_lock(&pager->lock);
     pager->step++;
-    as_order_step(&pager->order);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        const struct as_swing swing = as_ledger_swing(pager->ledger, i, AS_SWING_AHEAD);
+        as_order_step(&pager->orders[i]);
+        as_ahead_step(&pager->aheads[i], &swing);
+    }
     pthread_mutex_unlock(&pager->lock);
     give_back_spare(pager);
 }

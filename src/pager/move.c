@@ -39,7 +39,7 @@ int as_move_out(struct actswap_page *page, void *producer)
 }
 
 static int queue_in(struct actswap_page *page, const void *host, void *address,
-                    void *stream)
+                    void *stream, bool await)
 {
     struct as_lane *lane = page->lane;
     int err = page->arrived ? 0 : as_lane_take(lane, &page->arrived);
@@ -51,19 +51,20 @@ static int queue_in(struct actswap_page *page, const void *host, void *address,
         err = as_cuda_copy_in(address, host, page->bytes, lane->in);
     if (!err)
         err = as_cuda_event_record(page->arrived, lane->in);
-    if (!err)
+    if (!err && await)
         err = as_edge_arrived(stream, page->arrived);
     return drained(lane->in, err);
 }
 
 // What is not pinned is the caller's to free at once.
-int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream)
+int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream,
+               bool await)
 {
     struct as_before before;
     const void *host = loose ? loose : page->buffer.host;
     int err = as_device_enter(page->lane->device, &before);
     if (!err)
-        err = queue_in(page, host, address, stream);
+        err = queue_in(page, host, address, stream, await);
     if (!err && loose)
         err = as_cuda_stream_synchronize(page->lane->in);
     as_device_leave(&before);

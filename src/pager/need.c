@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "cuda/runtime.h"
 #include "pager/edges.h"
+#include "pager/fetch.h"
 #include "pager/keep.h"
 #include "pager/lane.h"
 #include "pager/spill.h"
@@ -15,39 +16,71 @@
 #include "track/ledger.h"
 #include "track/place.h"
 
-// The stream has waited for the copy in if it brought the page in itself; another one does
-// it here. A captured one may wait for nothing outside of its capture: the host waits.
-static int answer(struct actswap_page *page, void *arrived, void *owner, void *stream)
+// How a page was found.
+struct found {
+    void *arrived; // of its copy in, or NULL
+    void *owner;
+    bool unawaited;
+};
+
+// The stream has waited for the copy in if it brought the page in itself, when it was
+// needed; else it does so here. A captured one may wait for nothing outside of its capture:
+// the host waits.
+static int answer(struct as_pager *pager, struct actswap_page *page,
+                  const struct found *found, void *stream)
 {
-    if (!arrived || owner == stream)
+    const bool owner = found->owner == stream;
+    if (!found->arrived || (owner && !found->unawaited))
         return 0;
     struct as_before before;
     int err = as_device_enter(page->lane->device, &before);
     if (!err)
-        err = as_stream_captured(stream) ? as_cuda_event_synchronize(arrived)
-                                         : as_edge_arrived(stream, arrived);
+        err = as_stream_captured(stream) ? as_cuda_event_synchronize(found->arrived)
+                                         : as_edge_arrived(stream, found->arrived);
     as_device_leave(&before);
-    return err ? -EIO : 0;
+    if (err)
+        return -EIO;
+    pthread_mutex_lock(&pager->lock);
+    page->unawaited &= !owner;
+    pthread_mutex_unlock(&pager->lock);
+    return 0;
 }
 
-// A backward is at work where the page was saved.
+// The lock is held.
+static void note_order(struct as_pager *pager, const struct actswap_page *page)
+{
+    const int device = page->lane->device;
+    struct as_ahead *ahead = &pager->aheads[device];
+    const size_t early_bytes = page->early ? page->bytes : 0;
+    if (page->step == pager->step &&
+        as_order_need(&pager->orders[device], page->number)) {
+        const struct as_swing swing =
+            as_ledger_swing(pager->ledger, device, AS_SWING_AHEAD);
+        as_ahead_need(ahead, &swing, early_bytes, page->ref ? 0 : page->bytes);
+    } else {
+        ahead->bytes -= early_bytes;
+    }
+}
+
+// A backward is at work where the page was saved. The lock is held.
 static void note_use(struct as_pager *pager, const struct actswap_page *page)
 {
     as_place_set(page->place);
-    if (page->step == pager->step)
-        as_order_need(&pager->order, page->number);
     as_ledger_waited(pager->ledger, page->lane->device, page->stack, page->bytes,
                      as_clock_ns() - page->saved_ns);
 }
 
 // True if the page is on the device: *out is filled in and the page is in use from now.
 static bool find_resident(struct as_pager *pager, struct actswap_page *page,
-                          struct actswap_resident *out, void **arrived, void **owner)
+                          struct actswap_resident *out, struct found *found)
 {
     pthread_mutex_lock(&pager->lock);
     while (page->arriving)
         pthread_cond_wait(&pager->moved, &pager->lock);
     bool resident = page->ref;
+    if (page->early || !page->needs)
+        note_order(pager, page);
+    page->early = false;
     if (!page->needs++)
         note_use(pager, page);
     as_page_unlink(page, AS_PAGE_WAITS);
@@ -55,8 +88,8 @@ static bool find_resident(struct as_pager *pager, struct actswap_page *page,
         as_page_append(&pager->back, page);
     out->address = page->address;
     out->ref = page->ref;
-    *arrived = page->restored ? page->arrived : NULL;
-    *owner = page->owner;
+    *found = (struct found){page->restored ? page->arrived : NULL, page->owner,
+                            page->unawaited};
     pthread_mutex_unlock(&pager->lock);
     return resident;
 }
@@ -79,9 +112,10 @@ static uint64_t block_of(struct as_pager *pager, const struct actswap_page *page
     return known ? block.generation : 0;
 }
 
-static void install(struct as_pager *pager, struct actswap_page *page, void *ref,
-                    void *address, void *owner)
+void as_need_install(struct as_pager *pager, struct actswap_page *page, void *ref,
+                     void *address, void *owner)
 {
+    page->unawaited = false;
     page->ref = ref;
     page->address = address;
     page->owner = owner;
@@ -90,11 +124,12 @@ static void install(struct as_pager *pager, struct actswap_page *page, void *ref
     page->generation = as_ledger_now(pager->ledger, page->lane->device);
     page->block = block_of(pager, page);
     pager->totals.in_bytes += page->bytes;
+    pager->totals.brought++;
     if (page->users && !page->stays)
         as_page_append(&pager->back, page);
 }
 
-static void *allocate(struct actswap_page *page, void *owner, void **address)
+void *as_need_allocate(struct actswap_page *page, void *owner, void **address)
 {
     struct as_before before;
     as_guard_enter(&before);
@@ -113,7 +148,7 @@ static int bring_in(struct as_pager *pager, struct actswap_page *page, void *str
     void *address = NULL;
     bool captured = as_stream_captured(stream);
     void *owner = captured ? page->lane->in : stream;
-    void *ref = allocate(page, owner, &address);
+    void *ref = as_need_allocate(page, owner, &address);
     if (!ref)
         return -ENOMEM;
     if (!claim(pager, page)) {
@@ -125,13 +160,13 @@ static int bring_in(struct as_pager *pager, struct actswap_page *page, void *str
     int err = as_spill_fetch(pager, page, &loose);
     const bool lost = err;
     if (!err)
-        err = as_move_in(page, loose, address, owner);
+        err = as_move_in(page, loose, address, owner, true);
     free(loose);
     pthread_mutex_lock(&pager->lock);
     page->arriving = false;
     page->stays |= captured && !err;
     if (!err)
-        install(pager, page, ref, address, owner);
+        as_need_install(pager, page, ref, address, owner);
     pthread_cond_broadcast(&pager->moved);
     pthread_mutex_unlock(&pager->lock);
     if (err)
@@ -144,21 +179,23 @@ static int bring_in(struct as_pager *pager, struct actswap_page *page, void *str
 static int need(struct as_pager *pager, struct actswap_page *page, void *stream,
                 struct actswap_resident *out)
 {
-    void *arrived, *owner;
+    struct found found;
     as_keep_needed(pager, page);
-    while (!find_resident(pager, page, out, &arrived, &owner)) {
+    while (!find_resident(pager, page, out, &found)) {
         int err = bring_in(pager, page, stream);
         if (err)
             return err;
     }
     as_streams_see(pager->streams, page->lane->device, stream);
-    return answer(page, arrived, owner, stream);
+    return answer(pager, page, &found, stream);
 }
 
 int as_pager_need(struct as_pager *pager, struct actswap_page *page, void *stream,
                   struct actswap_resident *out)
 {
     int err = need(pager, page, stream, out);
+    if (!err)
+        as_fetch_ahead(pager, page, stream);
     if (err == -EIO)
         as_log(AS_LOG_WARN,
                "pager: cannot bring %zu KiB of a saved tensor back%s: the device refused",

@@ -59,6 +59,8 @@ struct actswap_page {
     bool stays; // is not let go
     bool arriving; // a thread queues the copy in: others wait for it
     bool restored; // the device copy came back from the host
+    bool early; // it did so ahead of a need, and there was none since
+    bool unawaited; // its owner has not waited for that copy
     bool elsewhere; // its storage was found alive after it had been let go
 
     void *ref, *address, *owner; // the device copy and the stream it was allocated on

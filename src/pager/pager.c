@@ -73,7 +73,10 @@ void as_pager_destroy(struct as_pager *pager)
     as_page_table_destroy(pager->table);
     for (int i = 0; i < AS_LEDGER_DEVICES; i++)
         as_course_destroy(pager->courses[i]);
-    as_order_finish(&pager->order);
+    for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
+        as_order_finish(&pager->orders[i]);
+        as_ahead_finish(&pager->aheads[i]);
+    }
     pthread_cond_destroy(&pager->moved);
     pthread_mutex_destroy(&pager->lock);
     free(pager);
@@ -243,6 +246,17 @@ static void open_page(struct as_pager *pager, struct actswap_page *page,
     pthread_mutex_unlock(&pager->lock);
 }
 
+// Nobody finds the page any more. The lock is held.
+static void forget(struct as_pager *pager, struct actswap_page *page)
+{
+    as_page_table_remove(pager->table, page);
+    if (page->step == pager->step)
+        as_order_over(&pager->orders[page->lane->device], page->number);
+    if (page->early)
+        pager->aheads[page->lane->device].bytes -= page->bytes;
+    page->early = false;
+}
+
 // The copy failed: the page goes, unless other saves joined it meanwhile; then it stays on
 // the device for good. True: it is gone, and the reference is the framework's again.
 static bool close_page(struct as_pager *pager, struct actswap_page *page)
@@ -251,7 +265,7 @@ static bool close_page(struct as_pager *pager, struct actswap_page *page)
     pthread_mutex_lock(&pager->lock);
     bool gone = page->users == 1;
     if (gone)
-        as_page_table_remove(pager->table, page);
+        forget(pager, page);
     pthread_mutex_unlock(&pager->lock);
     if (gone)
         free(page);
@@ -271,7 +285,7 @@ static enum actswap_reason make_page(struct as_pager *pager, struct request *req
     pthread_mutex_lock(&pager->lock);
     int err = as_page_table_add(pager->table, page);
     page->step = pager->step;
-    page->number = err ? 0 : as_order_add(&pager->order);
+    page->number = err ? 0 : as_order_add(&pager->orders[lane->device], page);
     pthread_mutex_unlock(&pager->lock);
     if (err) {
         free(page);
@@ -408,7 +422,7 @@ void as_pager_drop(struct as_pager *pager, struct actswap_page *page)
         as_keep_over(pager, page);
     page->holds++;
     if (--page->users == 0) {
-        as_page_table_remove(pager->table, page);
+        forget(pager, page);
         as_page_unlink(page, AS_PAGE_WAITS);
     }
     pthread_mutex_unlock(&pager->lock);

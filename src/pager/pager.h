@@ -6,8 +6,8 @@
 //
 // A page's life: resident (saved, copy out queued on the out lane) -> clean (both
 // copies) -> host only (let go) -> copying in -> resident again, as often as it is
-// needed; it ends with its last drop. It comes in when it is needed: nothing is fetched
-// ahead to the device yet. When pinned memory is full, pages go on to a file, by threads
+// needed; it ends with its last drop. From the second step on pages come in ahead of their
+// need (fetch.c). When pinned memory is full, pages go on to a file, by threads
 // of ours, and are read ahead of a backward (spill.c, jobs.c, disk.c). Nothing here creates a context, and the host waits for a stream only after a
 // call of ours failed, for a page that a captured stream needs, or in the disk's threads;
 // who saves waits for the disk when it is slower than the program. The device is synchronised at one point at most: the end of a step
@@ -21,6 +21,7 @@
 //   copy in waits for the new memory             (as_edge_allocated)
 //   and for the copy out of the same page        (as_edge_filled)
 //   the consumer waits for the copy in           (as_edge_arrived)
+//   and who frees what came ahead in vain, too   (as_edge_reuse)
 //
 // What is ordered when a page is let go. Plain PyTorch keeps a saved tensor until its
 // backward, so a stream may read it in the meantime, unordered with the memory's next
@@ -108,6 +109,7 @@ struct as_pager_totals {
     struct as_disk_totals disk;
     uint64_t pages, pages_made;
     uint64_t let_go; // how often a page was
+    uint64_t brought, ahead; // how often one came in, and ahead of its need
     uint64_t stayed_over_bytes; // the most that stayed where the budget was exceeded
     uint64_t held_elsewhere; // pages whose storage others still had at a backward
     uint64_t kept[ACTSWAP_KEPT_REASONS], kept_bytes[ACTSWAP_KEPT_REASONS];

@@ -147,8 +147,9 @@ int as_spill_take(struct as_pager *pager, size_t bytes, struct as_buffer *buffer
 // As the last step needed it, what is of an earlier step last. The lock is held.
 static uint64_t rank_of(const struct as_pager *pager, const struct actswap_page *page)
 {
-    return page->step == pager->step ? as_order_rank(&pager->order, page->number)
-                                     : UINT64_MAX;
+    return page->step == pager->step
+               ? as_order_rank(&pager->orders[page->lane->device], page->number)
+               : UINT64_MAX;
 }
 
 // What is to be read next. The lock is held.

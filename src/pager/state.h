@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pager/ahead.h"
 #include "pager/course.h"
 #include "pager/disk.h"
 #include "pager/jobs.h"
@@ -50,7 +51,8 @@ struct as_pager {
     unsigned backwards; // that run
     unsigned backward_count; // that began
     struct as_course *courses[AS_LEDGER_DEVICES]; // made with the first page of a device
-    struct as_order order;
+    struct as_order orders[AS_LEDGER_DEVICES];
+    struct as_ahead aheads[AS_LEDGER_DEVICES];
     uint64_t step; // counts those that are over
     uint64_t first_levels[AS_LEDGER_DEVICES]; // before the first forward
     bool begun; // those are known
@@ -75,7 +77,9 @@ void as_pager_count_kept(struct as_pager *pager, enum actswap_reason reason,
 // A cudaError_t; on failure nothing is in flight any more.
 int as_move_out(struct actswap_page *page, void *producer);
 // `loose`: the bytes, when they are not in the page's buffer.
-int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream);
+// `await`: the stream waits for it. Else its owner has to, before it uses or frees it.
+int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream,
+               bool await);
 
 // Gives back the copies beside the device's, the buffer's next user to wait for what is in flight.
 void as_move_forget(struct as_pager *pager, struct actswap_page *page);
@@ -86,6 +90,15 @@ void as_move_unpin(struct as_pager *pager, const struct as_buffer *buffer);
 
 // Whether any stream of a device in use is captured.
 bool as_pager_captures(struct as_pager *pager);
+
+// --- need.c
+
+// Memory for the page on its device. Calls a verb; the lock is not held.
+void *as_need_allocate(struct actswap_page *page, void *owner, void **address);
+
+// The page's bytes are in this memory, or on their way there. The lock is held.
+void as_need_install(struct as_pager *pager, struct actswap_page *page, void *ref,
+                     void *address, void *owner);
 
 // --- evict.c: the end of device copies
 

@@ -298,6 +298,8 @@ static void write_moves(struct as_json *json, const struct as_facts *facts)
         as_json_text(json, "pinned_cap_bytes", NULL);
     as_json_number(json, "pages", facts->pager->pages_made);
     as_json_number(json, "let_go", facts->pager->let_go);
+    as_json_number(json, "brought", facts->pager->brought);
+    as_json_number(json, "ahead", facts->pager->ahead);
     as_json_number(json, "held_elsewhere", facts->pager->held_elsewhere);
     if (facts->settings->disk)
         write_disk(json, &facts->pager->disk);

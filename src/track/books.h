@@ -39,7 +39,7 @@ struct as_books {
     uint32_t stream_count;
     struct as_used_stream streams[AS_LEDGER_STREAMS]; // the one used last comes first
     uint64_t peak_ns;
-    uint64_t swing_bytes; // highest live_bytes since as_ledger_swing()
+    uint64_t swing_bytes[AS_SWINGS]; // highest live_bytes since as_ledger_swing()
     struct as_ledger_totals totals; // but for the categories
     struct as_share live[ACTSWAP_CATEGORIES];
     struct as_moment peak, before, after; // and when the peak's step began and ended

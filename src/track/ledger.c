@@ -137,8 +137,9 @@ static void note_peak(struct as_ledger *ledger, struct as_books *books, uint64_t
 {
     struct as_ledger_totals *totals = &books->totals;
 
-    if (totals->live_bytes > books->swing_bytes)
-        books->swing_bytes = totals->live_bytes;
+    for (int i = 0; i < AS_SWINGS; i++)
+        if (totals->live_bytes > books->swing_bytes[i])
+            books->swing_bytes[i] = totals->live_bytes;
     if (totals->live_bytes > totals->step_peak_bytes)
         totals->step_peak_bytes = totals->live_bytes;
     if (totals->live_bytes > totals->peak_bytes) {
@@ -447,12 +448,13 @@ uint64_t as_ledger_budget_bytes(const struct as_ledger *ledger)
     return atomic_load_explicit(&ledger->budget_bytes, memory_order_relaxed);
 }
 
-struct as_swing as_ledger_swing(struct as_ledger *ledger, int device)
+struct as_swing as_ledger_swing(struct as_ledger *ledger, int device,
+                                enum as_swing_use use)
 {
     struct as_books *books = &ledger->devices[device];
     pthread_mutex_lock(&books->lock);
-    const struct as_swing swing = {books->swing_bytes, books->totals.live_bytes};
-    books->swing_bytes = swing.live_bytes;
+    const struct as_swing swing = {books->swing_bytes[use], books->totals.live_bytes};
+    books->swing_bytes[use] = swing.live_bytes;
     pthread_mutex_unlock(&books->lock);
     return swing;
 }

@@ -171,13 +171,16 @@ void as_ledger_budget(struct as_ledger *ledger, uint64_t bytes);
 
 uint64_t as_ledger_budget_bytes(const struct as_ledger *ledger);
 
-// The highest level of a device since the last call, and the level now, which the next
-// call's begins at.
+// The highest level of a device since the last call for the same use, and the level now,
+// which the next call's begins at.
+enum as_swing_use { AS_SWING_COURSE, AS_SWING_AHEAD, AS_SWINGS };
+
 struct as_swing {
     uint64_t peak_bytes, live_bytes;
 };
 
-struct as_swing as_ledger_swing(struct as_ledger *ledger, int device);
+struct as_swing as_ledger_swing(struct as_ledger *ledger, int device,
+                                enum as_swing_use use);
 
 // False: it never did.
 bool as_ledger_excess(struct as_ledger *ledger, int device, struct as_excess *excess);

@@ -83,7 +83,8 @@ def test_what_must_be_there_is_more_than_the_budget() -> None:
     budget = max(lowest) - (1 << 20)
     run = Trained("gpt", policy=FLOOR, budget=str(budget))
 
-    assert run.steps("peak_bytes") == lowest
-    assert run.report["budget"]["over_bytes"] == 1 << 20
+    peaks = run.steps("peak_bytes")
+    assert all(peak <= least for peak, least in zip(peaks, lowest))
+    assert run.report["budget"]["over_bytes"] == max(peaks) - budget > 0
     assert run.report["budget"]["stayed_bytes"] == 0
     assert run.digest == off("gpt").digest

@@ -399,11 +399,20 @@ int as_cuda_device_set(int device)
     return leave(0);
 }
 
+static size_t device_free_bytes;
+
+void fake_free_bytes(size_t bytes)
+{
+    device_free_bytes = bytes;
+}
+
 int as_cuda_memory(size_t *free_bytes, size_t *total_bytes)
 {
-    (void)free_bytes;
-    (void)total_bytes;
-    return 801;
+    if (!device_free_bytes)
+        return 801;
+    *free_bytes = device_free_bytes;
+    *total_bytes = device_free_bytes;
+    return 0;
 }
 
 int as_cuda_device_name(int device, char *name, size_t name_bytes)

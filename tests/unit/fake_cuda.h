@@ -41,6 +41,9 @@ int fake_calls(const char *function);
 void fake_capture(void *stream, bool capturing);
 int fake_spoilt(void);
 
+// What the device has left. 0: it does not say.
+void fake_free_bytes(size_t bytes);
+
 // What as_cuda_skips_bytes() answers.
 void fake_skips_bytes(bool answer);
 
