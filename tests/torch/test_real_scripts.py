@@ -10,7 +10,7 @@ from stack import ROOT, prefix
 
 # Its first argument: what is wrong with it.
 SCRIPT = """
-import sys, torch
+import os, sys, torch
 what, data = sys.argv[1], open("data")
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = torch.nn.Linear(8, 8).to(device)
@@ -24,6 +24,8 @@ while step < 3 or what == "endless":
         y = model(x)
         y.backward(torch.zeros_like(y))
     loss = (model(x) if what != "draws" else model(torch.rand_like(x))).square().mean()
+    if what == "minds" and os.environ.get("ACTSWAP_POLICY", "off") != "off":
+        loss = loss * (1 + step)
     (loss * 2 if what == "differs" and device == "cuda" else loss).backward()
     optimizer.step()
     optimizer.zero_grad()
@@ -47,6 +49,7 @@ ROWS = "[environment]\n" + "".join(
         "draws": "",
         "differs": "",
         "no_number": "",
+        "minds": "",
         "fails": 'error = "as it does everywhere"\ncpu = "none"',
         "endless": 'stop = 3\ncpu = "none"',
     }.items()
@@ -57,21 +60,26 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split("|")[1:-1]]
 
 
+def run(folder: Path, *more: str) -> list[str]:
+    """The lines of the table."""
+    subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "real-scripts")]
+        + [str(folder / "checkouts"), str(folder / "work")]
+        + ["--table", str(folder / "rows.toml"), "--document", str(folder / "table.md")]
+        + list(more),
+        env=dict(os.environ, PREFIX=str(prefix())),
+        check=True,
+        timeout=280,
+    )
+    return (folder / "table.md").read_text().splitlines()
+
+
 def test_each_kind_of_script_gets_its_word(tmp_path: Path) -> None:
     folder = tmp_path / "checkouts" / "us+tiny"
     folder.mkdir(parents=True)
     (folder / "train.py").write_text(SCRIPT)
     (tmp_path / "rows.toml").write_text(ROWS)
-    subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "real-scripts")]
-        + [str(tmp_path / "checkouts"), str(tmp_path / "work")]
-        + ["--table", str(tmp_path / "rows.toml"), "--modes", "cpu,values"]
-        + ["--document", str(tmp_path / "table.md")],
-        env=dict(os.environ, PREFIX=str(prefix())),
-        check=True,
-        timeout=280,
-    )
-    lines = (tmp_path / "table.md").read_text().splitlines()
+    lines = run(tmp_path, "--modes", "cpu,values")
     table = {row[0]: row for row in map(cells, lines) if len(row) == 9}
 
     ended = {name: table[name][4] for name in ("plain", "draws", "differs", "fails")}
@@ -85,4 +93,9 @@ def test_each_kind_of_script_gets_its_word(tmp_path: Path) -> None:
     assert table["differs"][5] == "within 1e+00"
     assert table["endless"][5] == "no CPU run"
     assert all(table[name][6].endswith("equal") for name in table if name in ended)
-    assert lines[-1] == "As they should: 0 of 6 in `auto`, 6 of 6 in `values`."
+    assert lines[-1] == "As they should: 0 of 7 in `auto`, 7 of 7 in `values`."
+
+    lines = run(tmp_path, "--rows", "plain,minds", "--modes", "values+offload@tight")
+    table = {row[0]: row for row in map(cells, lines) if len(row) == 4}
+    assert table["plain"][3].startswith("3 equal, ")
+    assert table["minds"][3].startswith("**differs** from backward 2 on, ")
