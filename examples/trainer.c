@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "simcuda/simcuda.h"
+#include "trainer_kernels.h"
 
 // Whoever is preloaded has these. Without libactswap the trainer runs all the same.
 #pragma weak actswap_attach
@@ -32,6 +33,8 @@
 #pragma weak actswap_block_name
 #pragma weak actswap_part
 #pragma weak actswap_enough
+#pragma weak actswap_tried
+#pragma weak actswap_values
 #pragma weak actswap_mark
 #pragma weak actswap_tag
 #pragma weak actswap_root
@@ -42,7 +45,7 @@
 #pragma weak cudaStreamSynchronize
 #pragma weak sim_submit
 
-enum { ROUNDING = 512, OPERANDS = 6, BLOCKS_MAX = 64 };
+enum { ROUNDING = 512, BLOCKS_MAX = 64 };
 enum { LOSS = BLOCKS_MAX }; // blocks have the numbers before
 
 static cudaStream_t stream;
@@ -173,111 +176,7 @@ static struct storage *fetch(struct kept *kept)
     return storage;
 }
 
-// --- Kernels: C functions that the simulated device runs in the order of the stream
-
-struct launch {
-    float *a[OPERANDS];
-    size_t rows, columns; // of the activations
-    int step;
-};
-
-static float *row(float *matrix, size_t columns, size_t at)
-{
-    return matrix + columns * at;
-}
-
-// h = x W + b
-static void run_linear(void *argument)
-{
-    const struct launch *k = argument;
-    for (size_t r = 0; r < k->rows; r++) {
-        float *h = row(k->a[0], k->columns, r), *x = row(k->a[1], k->columns, r);
-        memcpy(h, k->a[3], k->columns * sizeof(float));
-        for (size_t i = 0; i < k->columns; i++)
-            for (size_t j = 0; j < k->columns; j++)
-                h[j] += x[i] * row(k->a[2], k->columns, i)[j];
-    }
-}
-
-// y = x + relu(h)
-static void run_relu(void *argument)
-{
-    const struct launch *k = argument;
-    float *y = k->a[0], *x = k->a[1], *h = k->a[2];
-    for (size_t i = 0; i < k->rows * k->columns; i++)
-        y[i] = x[i] + (h[i] > 0 ? h[i] : 0);
-}
-
-// loss = mean (y - t)^2, and dy
-static void run_loss(void *argument)
-{
-    const struct launch *k = argument;
-    float *loss = k->a[0], *dy = k->a[1], *y = k->a[2], *t = k->a[3];
-    size_t count = k->rows * k->columns;
-    double sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        float d = y[i] - t[i];
-        sum += (double)d * d;
-        dy[i] = 2 * d / (float)count;
-    }
-    *loss = (float)(sum / (double)count);
-}
-
-// dh = dy where h > 0
-static void run_relu_back(void *argument)
-{
-    const struct launch *k = argument;
-    float *dh = k->a[0], *dy = k->a[1], *h = k->a[2];
-    for (size_t i = 0; i < k->rows * k->columns; i++)
-        dh[i] = h[i] > 0 ? dy[i] : 0;
-}
-
-// dx = dy + dh W^T
-static void run_input_back(void *argument)
-{
-    const struct launch *k = argument;
-    for (size_t r = 0; r < k->rows; r++) {
-        float *dx = row(k->a[0], k->columns, r), *dy = row(k->a[1], k->columns, r);
-        float *dh = row(k->a[2], k->columns, r);
-        for (size_t i = 0; i < k->columns; i++) {
-            float sum = dy[i];
-            for (size_t j = 0; j < k->columns; j++)
-                sum += dh[j] * row(k->a[3], k->columns, i)[j];
-            dx[i] = sum;
-        }
-    }
-}
-
-// dW = x^T dh, db = sum of dh
-static void run_weight_back(void *argument)
-{
-    const struct launch *k = argument;
-    memset(k->a[0], 0, k->columns * k->columns * sizeof(float));
-    memset(k->a[1], 0, k->columns * sizeof(float));
-    for (size_t r = 0; r < k->rows; r++) {
-        float *dh = row(k->a[2], k->columns, r), *x = row(k->a[3], k->columns, r);
-        for (size_t j = 0; j < k->columns; j++)
-            k->a[1][j] += dh[j];
-        for (size_t i = 0; i < k->columns; i++)
-            for (size_t j = 0; j < k->columns; j++)
-                row(k->a[0], k->columns, i)[j] += x[i] * dh[j];
-    }
-}
-
-static void run_adamw(void *argument)
-{
-    const struct launch *k = argument;
-    const float rate = 0.01F, decay = 0.01F, beta1 = 0.9F, beta2 = 0.999F;
-    float *p = k->a[0], *g = k->a[1], *m = k->a[2], *v = k->a[3];
-    float unbias1 = 1 - powf(beta1, (float)k->step);
-    float unbias2 = 1 - powf(beta2, (float)k->step);
-    for (size_t i = 0; i < k->rows * k->columns; i++) {
-        m[i] = beta1 * m[i] + (1 - beta1) * g[i];
-        v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
-        p[i] -= rate * decay * p[i];
-        p[i] -= rate * (m[i] / unbias1) / (sqrtf(v[i] / unbias2) + 1e-8F);
-    }
-}
+// --- Launches
 
 // `written` of the operands, the first ones, are written; all are read.
 static void launch(const char *name, void (*run)(void *), struct launch k,
@@ -310,7 +209,8 @@ struct parameter {
 struct block {
     struct parameter weight, bias;
     struct kept input, hidden;
-    bool recomputes;
+    bool recomputes, tries;
+    size_t number;
 };
 
 struct model {
@@ -357,7 +257,10 @@ static struct storage *forward(struct model *model)
     for (size_t i = 0; i < model->layers; i++) {
         struct block *block = &model->blocks[i];
         int verdict = watched ? actswap_block(ACTSWAP_ENTER, i, stream) : ACTSWAP_KEEP;
-        block->recomputes = verdict == ACTSWAP_RECOMPUTE;
+        block->recomputes =
+            verdict == ACTSWAP_RECOMPUTE || verdict == ACTSWAP_RECOMPUTE_ON;
+        block->tries = verdict == ACTSWAP_TRIAL;
+        block->number = i;
         struct storage *y = forward_block(model, block, x);
         storage_drop(x);
         x = y;
@@ -380,12 +283,53 @@ static struct storage *forward_loss(const struct model *model, struct storage *y
     return dy;
 }
 
+static void read_back(void *host, const struct storage *storage, size_t bytes)
+{
+    check(cudaMemcpyAsync(host, storage->data, bytes, cudaMemcpyDeviceToHost, stream),
+          "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+// FNV-1a
+static uint64_t add_digest(uint64_t digest, const struct storage *storage, size_t bytes)
+{
+    unsigned char *host = malloc(bytes);
+    check(!host, "malloc");
+    read_back(host, storage, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        digest = (digest ^ host[i]) * 1099511628211U;
+    free(host);
+    return digest;
+}
+
+// Runs the block again and tells whether that gives what was kept. It has no state that
+// would have to be put back.
+static void try_again(const struct model *model, struct block *block, struct storage *x,
+                      const struct storage *kept)
+{
+    const size_t bytes = activation_bytes(model);
+    struct storage *h = hidden_of(model, block, x);
+    const bool differs = add_digest(0, h, bytes) != add_digest(0, kept, bytes);
+    const struct actswap_trial trial = {
+        .size = sizeof(trial),
+        .faults = differs ? 1U << ACTSWAP_FAULT_VALUES : 0,
+        .saved_bytes = x->bytes + h->bytes,
+        .boundary_bytes = x->bytes,
+        .values = actswap_values(),
+    };
+    actswap_tried(block->number, &trial);
+    block->tries = false;
+    storage_drop(h);
+}
+
 static struct storage *backward_block(const struct model *model, struct block *block,
                                       struct storage *dy)
 {
     struct storage *x = fetch(&block->input);
     struct storage *h =
         block->recomputes ? hidden_of(model, block, x) : fetch(&block->hidden);
+    if (block->tries)
+        try_again(model, block, x, h);
     struct storage *dh = storage_create(activation_bytes(model));
     LAUNCH(relu_back, 1, shape(model), dh, dy, h);
     storage_drop(h);
@@ -430,10 +374,7 @@ static float train_step(struct model *model)
     }
     mark(ACTSWAP_STEP);
     float loss;
-    check(cudaMemcpyAsync(&loss, model->loss->data, sizeof(loss), cudaMemcpyDeviceToHost,
-                          stream),
-          "cudaMemcpyAsync");
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    read_back(&loss, model->loss, sizeof(loss));
     return loss;
 }
 
@@ -497,27 +438,17 @@ static void create_model(struct model *model)
     name_all(model);
 }
 
-// FNV-1a
-static uint64_t add_digest(uint64_t digest, const struct parameter *p)
+static uint64_t add_parameter(uint64_t digest, const struct parameter *p)
 {
-    size_t bytes = p->count * sizeof(float);
-    unsigned char *host = malloc(bytes);
-    check(!host, "malloc");
-    check(cudaMemcpyAsync(host, p->value->data, bytes, cudaMemcpyDeviceToHost, stream),
-          "cudaMemcpyAsync");
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    for (size_t i = 0; i < bytes; i++)
-        digest = (digest ^ host[i]) * 1099511628211U;
-    free(host);
-    return digest;
+    return add_digest(digest, p->value, p->count * sizeof(float));
 }
 
 static void print_figures(const struct model *model)
 {
     uint64_t digest = 14695981039346656037U;
     for (size_t i = 0; i < model->layers; i++) {
-        digest = add_digest(digest, &model->blocks[i].weight);
-        digest = add_digest(digest, &model->blocks[i].bias);
+        digest = add_parameter(digest, &model->blocks[i].weight);
+        digest = add_parameter(digest, &model->blocks[i].bias);
     }
     printf("parameters %016llx\n", (unsigned long long)digest);
     struct actswap_stats stats = {.size = sizeof(stats)};

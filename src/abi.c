@@ -4,10 +4,12 @@
 #include <actswap/actswap.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/export.h"
+#include "core/text.h"
 #include "cuda/runtime.h"
 #include "engine.h"
 #include "pager/pager.h"
@@ -185,7 +187,7 @@ AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream
         return -ENODEV;
     if (edge == ACTSWAP_ENTER) {
         as_place_enter(block);
-        const enum actswap_verdict verdict = as_plan_enter(engine->plan);
+        const enum actswap_verdict verdict = as_plan_enter(engine->plan, block);
 
         as_pager_block(engine->pager, edge, block, verdict, stream);
         return (int)verdict;
@@ -194,6 +196,51 @@ AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream
     as_plan_exit(engine->plan);
     as_place_leave(block);
     return 0;
+}
+
+AS_EXPORT int actswap_values(void)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (!engine || !as_cuda_find("sim_compute", NULL))
+        return 1;
+    const char *compute = engine->settings.sim_compute;
+    return compute && strcmp(compute, "values") == 0;
+}
+
+// A block that was proven misbehaves: what it computed since its last trial is in doubt.
+static void say_broken(struct as_engine *engine, const struct as_trial *entry)
+{
+    char name[AS_PLACE_TEXT], *sentence;
+
+    as_place_text(as_place_of(entry->block), name, sizeof(name));
+    // Lives as long as the report.
+    if (asprintf(&sentence,
+                 "block %s stopped to be the same when run again (%s): found in step "
+                 "%llu, last proven in step %llu; gradients of the steps between may not "
+                 "be those of a run without recompute. It is left alone from here on",
+                 name, actswap_fault_text((enum actswap_fault)entry->fault),
+                 (unsigned long long)entry->broken_step + 1,
+                 (unsigned long long)entry->last_step + 1) > 0)
+        as_engine_warn(engine, sentence);
+}
+
+AS_EXPORT void actswap_tried(uint64_t block, const struct actswap_trial *trial)
+{
+    struct as_engine *engine = as_engine_get();
+    struct as_trial entry;
+
+    if (engine && HAS(struct actswap_trial, values, trial->size) &&
+        as_plan_tried(engine->plan, block, trial, &entry))
+        say_broken(engine, &entry);
+}
+
+AS_EXPORT void actswap_skipped(uint64_t block, enum actswap_fault fault)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (engine)
+        as_plan_skipped(engine->plan, block, fault);
 }
 
 AS_EXPORT void actswap_part(enum actswap_edge edge, uint64_t part)
@@ -214,16 +261,47 @@ static void check_effect(struct as_engine *engine)
 {
     const enum as_policy policy = engine->settings.policy;
     struct as_pager_totals moves;
+    struct as_plan_totals blocks;
 
-    if (policy == AS_POLICY_RECOMPUTE && !as_plan_blocks(engine->plan))
+    as_plan_totals(engine->plan, &blocks);
+    if (policy == AS_POLICY_RECOMPUTE && !as_plan_blocks(engine->plan) && !blocks.blocks)
         as_engine_warn(engine, "policy recompute changes nothing: no list of like blocks "
-                               "was found in the model");
+                               "was found in the model. A torch.nn.ModuleList or "
+                               "torch.nn.Sequential of at least two modules of one class "
+                               "is one; offload needs none");
+    else if (policy == AS_POLICY_RECOMPUTE && !blocks.proven)
+        as_engine_warn(engine, "policy recompute changes nothing: each block was left "
+                               "alone, and the report says why");
     if (policy != AS_POLICY_OFFLOAD)
         return;
     as_pager_totals(engine->pager, &moves);
     if (!moves.pages_made)
         as_engine_warn(engine, "policy offload moved nothing in the first step: the "
                                "summary at the end says what was left and why");
+}
+
+// Segments so long that running one of them again is what needs most memory.
+static void check_segments(struct as_engine *engine, const struct as_step *step,
+                           const struct as_ledger_totals *memory)
+{
+    struct as_plan_totals blocks;
+    char *sentence, top[AS_TEXT_AMOUNT], before[AS_TEXT_AMOUNT];
+
+    if (engine->settings.policy != AS_POLICY_RECOMPUTE)
+        return;
+    as_plan_totals(engine->plan, &blocks);
+    const uint64_t run_again = step->peak_bytes > step->after_forward_bytes
+                                   ? step->peak_bytes - step->after_forward_bytes
+                                   : 0;
+    if (blocks.segment < 2 || memory->step_peak_phase != AS_PHASE_RECOMPUTE)
+        return;
+    if (asprintf(
+            &sentence,
+            "recompute: the peak of %s is where a segment of %u blocks is run again, "
+            "%s above what the forward left; shorter segments (every=%u) lower it",
+            as_text_amount(step->peak_bytes, top), blocks.segment,
+            as_text_amount(run_again, before), (blocks.segment + 1) / 2) > 0)
+        as_engine_warn(engine, sentence);
 }
 
 static void end_step(struct as_engine *engine)
@@ -259,6 +337,8 @@ static void end_step(struct as_engine *engine)
     atomic_store(&engine->oom, false);
     if (as_steps_count(engine->steps) == 1)
         check_effect(engine);
+    if (as_steps_count(engine->steps) == 3) // the first one only tries
+        check_segments(engine, &step, &memory);
 }
 
 static void keep_after_forward(struct as_engine *engine)

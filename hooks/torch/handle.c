@@ -316,11 +316,9 @@ PyObject *as_handle_record(PyObject *list)
     return before;
 }
 
-// Tells whoever listens which tensor itself was handed back, None for another one.
-static void note_opened(const struct handle *handle)
+void as_handle_opened(PyObject *tensor)
 {
-    PyObject *entry = handle->is_itself ? handle->tensor : Py_None;
-    if (record && PyList_Append(record, entry))
+    if (record && PyList_Append(record, tensor))
         PyErr_Clear();
 }
 
@@ -331,7 +329,7 @@ PyObject *as_handle_unpack(PyObject *object)
         PyErr_SetString(PyExc_TypeError, "actswap: this is no saved tensor of ours");
         return NULL;
     }
-    note_opened(handle);
+    as_handle_opened(handle->is_itself ? handle->tensor : Py_None);
     if (check_version(handle))
         return NULL;
     if (handle->page)

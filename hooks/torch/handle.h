@@ -33,4 +33,7 @@ PyObject *as_handle_unpack(PyObject *handle);
 // returns the one before.
 PyObject *as_handle_record(PyObject *list);
 
+// Appends it to that list for a tensor that did not come from a handle, or None.
+void as_handle_opened(PyObject *tensor);
+
 #endif

@@ -20,7 +20,7 @@ static const struct {
     ENTRY(block_name),  ENTRY(mark),     ENTRY(tag),           ENTRY(suggest),
     ENTRY(held),        ENTRY(looked),   ENTRY(expect),        ENTRY(unnamed),
     ENTRY(root),        ENTRY(gradient), ENTRY(note),          ENTRY(stats),
-    ENTRY(enough),
+    ENTRY(enough),      ENTRY(values),   ENTRY(tried),         ENTRY(skipped),
 };
 
 int as_library_bind(struct as_library *library)

@@ -25,6 +25,9 @@ struct as_library {
     void (*block_name)(uint64_t block, const char *name);
     int (*mark)(enum actswap_moment moment);
     int (*enough)(void);
+    int (*values)(void);
+    void (*tried)(uint64_t block, const struct actswap_trial *trial);
+    void (*skipped)(uint64_t block, enum actswap_fault fault);
     int (*tag)(int device, const void *address, enum actswap_category category);
     int (*suggest)(int device, const void *address, enum actswap_category category);
     int (*held)(int device, const void *address);

@@ -70,6 +70,14 @@ static PyObject *module_record(PyObject *module, PyObject *list)
     Py_RETURN_NONE;
 }
 
+// opened(tensor or None) -> None: handed back a tensor of a block that was run again.
+static PyObject *module_opened(PyObject *module, PyObject *tensor)
+{
+    (void)module;
+    as_handle_opened(tensor);
+    Py_RETURN_NONE;
+}
+
 // block(edge, number, device) -> verdict, keep when the library says an error.
 static PyObject *module_block(PyObject *module, PyObject *arguments)
 {
@@ -85,6 +93,47 @@ static PyObject *module_block(PyObject *module, PyObject *arguments)
     if (!failed && as_handle_attach())
         verdict = library.block((enum actswap_edge)edge, number, stream);
     return PyLong_FromLong(verdict < 0 ? ACTSWAP_KEEP : verdict);
+}
+
+// tried(number, faults, repairs, saved bytes, boundary bytes, values) -> None
+static PyObject *module_tried(PyObject *module, PyObject *arguments)
+{
+    unsigned long long number, saved, boundary;
+    unsigned faults, repairs;
+    int values;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "KIIKKp:tried", &number, &faults, &repairs, &saved,
+                          &boundary, &values))
+        return NULL;
+    const struct actswap_trial trial = {
+        .size = sizeof(trial),
+        .faults = faults,
+        .repairs = repairs,
+        .saved_bytes = saved,
+        .boundary_bytes = boundary,
+        .values = values,
+    };
+    library.tried(number, &trial);
+    Py_RETURN_NONE;
+}
+
+// skipped(number, fault) -> None
+static PyObject *module_skipped(PyObject *module, PyObject *arguments)
+{
+    unsigned long long number;
+    int fault;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "Ki:skipped", &number, &fault))
+        return NULL;
+    library.skipped(number, (enum actswap_fault)fault);
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_values(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(library.values());
 }
 
 static PyObject *cross(enum actswap_edge edge, PyObject *number)
@@ -387,7 +436,11 @@ static PyMethodDef methods[] = {
     {"detach", module_detach, METH_NOARGS, NULL},
     {"unpack", module_unpack, METH_O, NULL},
     {"record", module_record, METH_O, NULL},
+    {"opened", module_opened, METH_O, NULL},
     {"block", module_block, METH_VARARGS, NULL},
+    {"tried", module_tried, METH_VARARGS, NULL},
+    {"skipped", module_skipped, METH_VARARGS, NULL},
+    {"values", module_values, METH_NOARGS, NULL},
     {"enter", module_enter, METH_O, NULL},
     {"leave", module_leave, METH_O, NULL},
     {"block_name", module_block_name, METH_VARARGS, NULL},
@@ -418,6 +471,25 @@ static const struct {
     {"KEEP", ACTSWAP_KEEP},
     {"OFFLOAD", ACTSWAP_OFFLOAD},
     {"RECOMPUTE", ACTSWAP_RECOMPUTE},
+    {"RECOMPUTE_ON", ACTSWAP_RECOMPUTE_ON},
+    {"TRIAL", ACTSWAP_TRIAL},
+    {"FAULT_ERROR", ACTSWAP_FAULT_ERROR},
+    {"FAULT_COUNT", ACTSWAP_FAULT_COUNT},
+    {"FAULT_KIND", ACTSWAP_FAULT_KIND},
+    {"FAULT_VALUES", ACTSWAP_FAULT_VALUES},
+    {"FAULT_RANDOM", ACTSWAP_FAULT_RANDOM},
+    {"FAULT_STATE", ACTSWAP_FAULT_STATE},
+    {"FAULT_INPUT", ACTSWAP_FAULT_INPUT},
+    {"FAULT_PARAMETER", ACTSWAP_FAULT_PARAMETER},
+    {"FAULT_BUFFER", ACTSWAP_FAULT_BUFFER},
+    {"FAULT_CHECKPOINT", ACTSWAP_FAULT_CHECKPOINT},
+    {"FAULT_HOOKS", ACTSWAP_FAULT_HOOKS},
+    {"FAULT_SAVES", ACTSWAP_FAULT_SAVES},
+    {"FAULT_FORWARD", ACTSWAP_FAULT_FORWARD},
+    {"FAULT_CAPTURE", ACTSWAP_FAULT_CAPTURE},
+    {"REPAIR_RANDOM", ACTSWAP_REPAIR_RANDOM},
+    {"REPAIR_STATE", ACTSWAP_REPAIR_STATE},
+    {"REPAIR_BUFFERS", ACTSWAP_REPAIR_BUFFERS},
     {"FORWARD", ACTSWAP_FORWARD},
     {"BACKWARD", ACTSWAP_BACKWARD},
     {"BACKWARD_END", ACTSWAP_BACKWARD_END},

@@ -205,6 +205,8 @@ enum actswap_verdict {
     ACTSWAP_KEEP,
     ACTSWAP_OFFLOAD,
     ACTSWAP_RECOMPUTE,
+    ACTSWAP_TRIAL, // save all, run it again in backward as well, and say how that went
+    ACTSWAP_RECOMPUTE_ON, // recompute, together with the block before it
 };
 
 // Says that this thread enters or leaves the forward of block `block` (any number that
@@ -212,6 +214,55 @@ enum actswap_verdict {
 // verdict on its activations is returned, on exit 0; a negative errno means keep.
 // Blocks may nest; an exit must match the innermost entry.
 int actswap_block(enum actswap_edge edge, uint64_t block, void *stream);
+
+// What speaks against running a block again. Values are stable; sentences for people come
+// from actswap_fault_text().
+enum actswap_fault {
+    ACTSWAP_FAULT_ERROR, // it raised an error
+    ACTSWAP_FAULT_COUNT, // it saved another number of tensors
+    ACTSWAP_FAULT_KIND, // of other shapes, types or strides
+    ACTSWAP_FAULT_VALUES, // with other bits
+    ACTSWAP_FAULT_RANDOM, // it left a random generator in another state
+    ACTSWAP_FAULT_STATE, // it left the model, or the script, in another state
+    ACTSWAP_FAULT_INPUT, // its input has changed in place
+    ACTSWAP_FAULT_PARAMETER, // its parameters have changed in place
+    ACTSWAP_FAULT_BUFFER, // it writes a buffer that cannot be put back
+    ACTSWAP_FAULT_CHECKPOINT, // the script recomputes it, or a part of it, itself
+    ACTSWAP_FAULT_HOOKS, // hooks of the script would run again
+    ACTSWAP_FAULT_SAVES, // the script's own saved tensor hooks are at work
+    ACTSWAP_FAULT_FORWARD, // compiled, scripted or with a forward of its own
+    ACTSWAP_FAULT_CAPTURE, // a stream capture is in progress
+    ACTSWAP_FAULTS, // how many there are
+};
+
+const char *actswap_fault_text(enum actswap_fault fault);
+
+// What was put back, so that running the block again left nothing behind.
+enum actswap_repair {
+    ACTSWAP_REPAIR_RANDOM = 1, // generators that the framework's checkpoint leaves alone
+    ACTSWAP_REPAIR_STATE = 2, // attributes of modules, counters of the script
+    ACTSWAP_REPAIR_BUFFERS = 4, // such as running statistics
+};
+
+// How one trial of a block went.
+struct actswap_trial {
+    size_t size;
+    uint32_t faults; // 1 << enum actswap_fault
+    uint32_t repairs; // enum actswap_repair
+    uint64_t saved_bytes; // that the block saved; one storage counts once
+    uint64_t boundary_bytes; // of its inputs, which recomputing keeps
+    int values; // 1: bits were compared; 0: there were none to compare
+};
+
+// Whether device memory has values: not where a simulation computes none.
+int actswap_values(void);
+
+// Tells how a trial went. Nothing is recomputed before a trial without faults, nor after
+// one with any.
+void actswap_tried(uint64_t block, const struct actswap_trial *trial);
+
+// Tells why a call of a block was left alone, untried. It may be tried at another one.
+void actswap_skipped(uint64_t block, enum actswap_fault fault);
 
 // Says that this thread enters or leaves the work of part `part`: what is made there bears
 // its name in the report. Nothing is decided. Parts and blocks are told apart by one set of

@@ -2,21 +2,13 @@
 #include "core/settings.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/complaint.h"
 #include "core/log.h"
+#include "core/policy.h"
 #include "core/text.h"
-
-// Where one setting's reader puts its complaint.
-struct complaint {
-    const char *name;
-    const char *value;
-    char *message;
-    size_t message_bytes;
-};
 
 struct setting {
     const char *name;
@@ -24,157 +16,24 @@ struct setting {
     const char *otherwise; // when it is not set
     const char *help;
     int (*read)(struct as_settings *settings, const char *value,
-                const struct complaint *complaint);
+                const struct as_complaint *complaint);
 };
-
-static int complain(const struct complaint *complaint, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-// "NAME=value " and the rest. Always -EINVAL.
-static int complain(const struct complaint *complaint, const char *format, ...)
-{
-    char rest[512];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(rest, sizeof(rest), format, args);
-    va_end(args);
-    snprintf(complaint->message, complaint->message_bytes, "%s=%.200s %s",
-             complaint->name, complaint->value, rest);
-    return -EINVAL;
-}
-
-// "is not a policy. Did you mean offload? (off, offload, recompute)"
-static int complain_choice(const struct complaint *complaint, const char *value,
-                           const char *what, const char *const names[])
-{
-    char list[256] = "";
-    size_t used = 0;
-
-    for (size_t i = 0; names[i] && used < sizeof(list); i++)
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-                                 names[i]);
-    const char *nearest = as_settings_nearest(value, names);
-    if (nearest)
-        return complain(complaint, "is not %s. Did you mean %s? (%s)", what, nearest,
-                        list);
-    return complain(complaint, "is not %s (%s)", what, list);
-}
-
-// The index of `value` in `names`, or -EINVAL with the complaint written.
-static int read_choice(const char *value, const char *what, const char *const names[],
-                       const struct complaint *complaint)
-{
-    for (int i = 0; names[i]; i++) {
-        if (strcmp(value, names[i]) == 0)
-            return i;
-    }
-    return complain_choice(complaint, value, what, names);
-}
-
-// --- Policy
-
-// One "key=value" of offload.
-static int read_offload_option(struct as_settings *settings, const char *option,
-                               const struct complaint *complaint)
-{
-    static const char *const keys[] = {"min", "keep_last", "only", NULL};
-    static const char *const parts[] = {"all", "boundary", NULL};
-    char key[64];
-    const char *value = strchr(option, '=');
-    const size_t length = value ? (size_t)(value - option) : strlen(option);
-
-    snprintf(key, sizeof(key), "%.*s", (int)length, option);
-    const int which = read_choice(key, "an option of offload", keys, complaint);
-    if (which < 0)
-        return which;
-    if (!value)
-        return complain(complaint, "lacks a value: %s=...", keys[which]);
-
-    uint64_t blocks;
-    if (which == 0) {
-        if (as_text_bytes(value + 1, &settings->offload_min_bytes))
-            return complain(complaint, "does not give a size in min (1MiB, 64KB, bytes)");
-    } else if (which == 1) {
-        if (as_text_number(value + 1, &blocks) || blocks > UINT_MAX)
-            return complain(complaint, "does not give a number of blocks in keep_last");
-        settings->offload_keep_last = (unsigned)blocks;
-    } else {
-        const int part =
-            read_choice(value + 1, "a part of activations", parts, complaint);
-        if (part < 0)
-            return part;
-        settings->offload_boundary = part == 1;
-    }
-    return 0;
-}
-
-static int read_offload_options(struct as_settings *settings, const char *options,
-                                const struct complaint *complaint)
-{
-    char text[256];
-
-    if (strlen(options) >= sizeof(text))
-        return complain(complaint, "is too long");
-    memcpy(text, options, strlen(options) + 1);
-
-    char *rest = text, *option;
-    while ((option = strsep(&rest, ","))) {
-        const int err = read_offload_option(settings, option, complaint);
-        if (err)
-            return err;
-    }
-    return 0;
-}
-
-static const char *const policies[] = {
-    [AS_POLICY_OFF] = "off",
-    [AS_POLICY_OFFLOAD] = "offload",
-    [AS_POLICY_RECOMPUTE] = "recompute",
-    NULL,
-};
-
-const char *as_policy_name(enum as_policy policy)
-{
-    return policies[policy];
-}
-
-static int read_policy(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
-{
-    char name[64];
-    const char *options = strchr(value, ':');
-    const size_t length = options ? (size_t)(options - value) : strlen(value);
-
-    snprintf(name, sizeof(name), "%.*s", (int)length, value);
-    if (strcmp(name, "hybrid") == 0)
-        return complain(complaint, "is not there yet (off, offload, recompute)");
-    const int policy = read_choice(name, "a policy", policies, complaint);
-    if (policy < 0)
-        return policy;
-    settings->policy = (enum as_policy)policy;
-    if (!options)
-        return 0;
-    if (policy != AS_POLICY_OFFLOAD)
-        return complain(complaint, "has options, and %s takes none", name);
-    return read_offload_options(settings, options + 1, complaint);
-}
 
 // --- The others
 
 // A size, or a share of something: one of the two becomes other than 0.
 static int read_share(const char *value, uint64_t *bytes, unsigned *percent,
-                      const struct complaint *complaint)
+                      const struct as_complaint *complaint)
 {
     if (as_text_percent(value, percent) == 0)
         return 0;
     if (as_text_bytes(value, bytes) == 0 && *bytes > 0)
         return 0;
-    return complain(complaint, "is not a size (64GiB, 48GB, bytes, 50%%)");
+    return as_complain(complaint, "is not a size (64GiB, 48GB, bytes, 50%%)");
 }
 
 static int read_host_memory(struct as_settings *settings, const char *value,
-                            const struct complaint *complaint)
+                            const struct as_complaint *complaint)
 {
     return read_share(value, &settings->host_memory_bytes, &settings->host_memory_percent,
                       complaint);
@@ -182,95 +41,96 @@ static int read_host_memory(struct as_settings *settings, const char *value,
 
 // The folder ends at the last colon.
 static int read_disk(struct as_settings *settings, const char *value,
-                     const struct complaint *complaint)
+                     const struct as_complaint *complaint)
 {
     const char *colon = strrchr(value, ':');
     uint64_t bytes;
 
     if (as_text_bytes(value, &bytes) == 0)
-        return complain(complaint, "lacks a folder: FOLDER:%s", value);
+        return as_complain(complaint, "lacks a folder: FOLDER:%s", value);
     if (!colon || strchr(colon, '/'))
-        return complain(complaint, "lacks a size: %s:64GiB", value);
+        return as_complain(complaint, "lacks a size: %s:64GiB", value);
     if (colon == value)
-        return complain(complaint, "lacks a folder: FOLDER%s", value);
+        return as_complain(complaint, "lacks a folder: FOLDER%s", value);
     if (as_text_bytes(colon + 1, &settings->disk_bytes))
-        return complain(complaint,
-                        "does not end in a size: %.*s:64GiB (64GiB, 48GB, bytes)",
-                        (int)(colon - value), value);
+        return as_complain(complaint,
+                           "does not end in a size: %.*s:64GiB (64GiB, 48GB, bytes)",
+                           (int)(colon - value), value);
     settings->disk = value;
     settings->disk_folder_bytes = (size_t)(colon - value);
     return 0;
 }
 
 static int read_budget(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
+                       const struct as_complaint *complaint)
 {
     return read_share(value, &settings->budget_bytes, &settings->budget_percent,
                       complaint);
 }
 
 static int read_steps(struct as_settings *settings, const char *value,
-                      const struct complaint *complaint)
+                      const struct as_complaint *complaint)
 {
     if (as_text_number(value, &settings->steps) || !settings->steps)
-        return complain(complaint, "is not a number of steps (1, 2, ...)");
+        return as_complain(complaint, "is not a number of steps (1, 2, ...)");
     return 0;
 }
 
 static int read_memory(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
+                       const struct as_complaint *complaint)
 {
     if (as_text_bytes(value, &settings->memory_bytes) || !settings->memory_bytes)
-        return complain(complaint, "is not a card's size (40GiB, 48GB, bytes)");
+        return as_complain(complaint, "is not a card's size (40GiB, 48GB, bytes)");
     return 0;
 }
 
 // Paths are tried out, so that a wrong letter is found before the run.
 static int read_template(const struct as_settings *settings, const char *value,
-                         const struct complaint *complaint)
+                         const struct as_complaint *complaint)
 {
     char path[4096];
     const int err = as_settings_path(settings, value, path, sizeof(path));
 
     if (err == -EINVAL)
-        return complain(complaint, "has an unknown letter after %% (%%p pid, %%h host, "
-                                   "%%r rank, %%i run id, %%e program, %%t time, "
-                                   "%%q{VARIABLE}, %%%%)");
+        return as_complain(complaint,
+                           "has an unknown letter after %% (%%p pid, %%h host, "
+                           "%%r rank, %%i run id, %%e program, %%t time, "
+                           "%%q{VARIABLE}, %%%%)");
     if (err)
-        return complain(complaint, "is too long");
+        return as_complain(complaint, "is too long");
     return 0;
 }
 
 static int read_report(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
+                       const struct as_complaint *complaint)
 {
     settings->report = strcmp(value, "off") == 0 ? NULL : value;
     return settings->report ? read_template(settings, value, complaint) : 0;
 }
 
 static int read_log_file(struct as_settings *settings, const char *value,
-                         const struct complaint *complaint)
+                         const struct as_complaint *complaint)
 {
     settings->log_file = value;
     return read_template(settings, value, complaint);
 }
 
 static int read_ranks(struct as_settings *settings, const char *value,
-                      const struct complaint *complaint)
+                      const struct as_complaint *complaint)
 {
     settings->ranks = value;
     if (strcmp(value, "all") == 0)
         return 0;
     if (value[strspn(value, "0123456789,")] || *value == ',' || strstr(value, ",,"))
-        return complain(complaint, "is not a list of ranks (all, 0, or 0,7)");
+        return as_complain(complaint, "is not a list of ranks (all, 0, or 0,7)");
     return 0;
 }
 
 static int read_stacks(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
+                       const struct as_complaint *complaint)
 {
     static const char *const names[] = {"python", "native", "all", "none", NULL};
-    const int choice = read_choice(value, "a kind of stacks", names, complaint);
+    const int choice = as_complain_choice(value, "a kind of stacks", names, complaint);
 
     settings->stacks = value;
     settings->native_stacks = choice == 1 || choice == 2;
@@ -278,7 +138,7 @@ static int read_stacks(struct as_settings *settings, const char *value,
 }
 
 static int read_skip(struct as_settings *settings, const char *value,
-                     const struct complaint *complaint)
+                     const struct as_complaint *complaint)
 {
     (void)complaint;
     settings->skip = value;
@@ -286,7 +146,7 @@ static int read_skip(struct as_settings *settings, const char *value,
 }
 
 static int read_run_id(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
+                       const struct as_complaint *complaint)
 {
     (void)complaint;
     settings->run_id = value;
@@ -294,13 +154,13 @@ static int read_run_id(struct as_settings *settings, const char *value,
 }
 
 static int read_log(struct as_settings *settings, const char *value,
-                    const struct complaint *complaint)
+                    const struct as_complaint *complaint)
 {
     static const char *const names[] = {
         [AS_LOG_QUIET] = "quiet", [AS_LOG_ERROR] = "error", [AS_LOG_WARN] = "warn",
         [AS_LOG_INFO] = "info",   [AS_LOG_DEBUG] = "debug", NULL,
     };
-    const int level = read_choice(value, "a log level", names, complaint);
+    const int level = as_complain_choice(value, "a log level", names, complaint);
 
     if (level < 0)
         return level;
@@ -308,28 +168,30 @@ static int read_log(struct as_settings *settings, const char *value,
     return 0;
 }
 
-static int read_switch(bool *field, const char *value, const struct complaint *complaint)
+static int read_switch(bool *field, const char *value,
+                       const struct as_complaint *complaint)
 {
     if (as_text_bool(value, field))
-        return complain(complaint, "is neither on nor off (1, 0, true, false, on, off, "
-                                   "yes, no)");
+        return as_complain(complaint,
+                           "is neither on nor off (1, 0, true, false, on, off, "
+                           "yes, no)");
     return 0;
 }
 
 static int read_strict(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
+                       const struct as_complaint *complaint)
 {
     return read_switch(&settings->strict, value, complaint);
 }
 
 static int read_digest(struct as_settings *settings, const char *value,
-                       const struct complaint *complaint)
+                       const struct as_complaint *complaint)
 {
     return read_switch(&settings->digest, value, complaint);
 }
 
 static int read_sim_gpu(struct as_settings *settings, const char *value,
-                        const struct complaint *complaint)
+                        const struct as_complaint *complaint)
 {
     (void)complaint;
     settings->sim_gpu = value;
@@ -337,7 +199,7 @@ static int read_sim_gpu(struct as_settings *settings, const char *value,
 }
 
 static int read_sim_fault(struct as_settings *settings, const char *value,
-                          const struct complaint *complaint)
+                          const struct as_complaint *complaint)
 {
     (void)complaint;
     settings->sim_fault = value;
@@ -345,12 +207,12 @@ static int read_sim_fault(struct as_settings *settings, const char *value,
 }
 
 static int read_sim_gpus(struct as_settings *settings, const char *value,
-                         const struct complaint *complaint)
+                         const struct as_complaint *complaint)
 {
     uint64_t count;
 
     if (as_text_number(value, &count) || count < 1 || count > 64)
-        return complain(complaint, "is not a number of GPUs (1 to 64)");
+        return as_complain(complaint, "is not a number of GPUs (1 to 64)");
     settings->sim_gpus = (unsigned)count;
     return 0;
 }
@@ -364,7 +226,7 @@ bool as_settings_seed(const char *text, uint64_t *seed)
 }
 
 static int read_sim_order(struct as_settings *settings, const char *value,
-                          const struct complaint *complaint)
+                          const struct as_complaint *complaint)
 {
     static const char *const names[] = {"early", "late", "seed:1", NULL};
     uint64_t seed;
@@ -372,25 +234,26 @@ static int read_sim_order(struct as_settings *settings, const char *value,
     settings->sim_order = value;
     if (as_settings_seed(value, &seed))
         return 0;
-    return read_choice(value, "an order", names, complaint) < 0 ? -EINVAL : 0;
+    return as_complain_choice(value, "an order", names, complaint) < 0 ? -EINVAL : 0;
 }
 
 static int read_sim_compute(struct as_settings *settings, const char *value,
-                            const struct complaint *complaint)
+                            const struct as_complaint *complaint)
 {
     static const char *const names[] = {"auto", "shapes", "values", NULL};
 
     settings->sim_compute = value;
-    return read_choice(value, "a way to compute", names, complaint) < 0 ? -EINVAL : 0;
+    return as_complain_choice(value, "a way to compute", names, complaint) < 0 ? -EINVAL
+                                                                               : 0;
 }
 
 static int read_sim_check(struct as_settings *settings, const char *value,
-                          const struct complaint *complaint)
+                          const struct as_complaint *complaint)
 {
     static const char *const names[] = {"off", "races", "first-race", NULL};
 
     settings->sim_check = value;
-    return read_choice(value, "a check", names, complaint) < 0 ? -EINVAL : 0;
+    return as_complain_choice(value, "a check", names, complaint) < 0 ? -EINVAL : 0;
 }
 
 static const struct setting table[] = {
@@ -398,14 +261,21 @@ static const struct setting table[] = {
     {"ACTSWAP_STRICT", "1|0", "1",
      "0: a bad setting becomes a warning and the policy off, instead of an error.",
      read_strict},
-    {"ACTSWAP_POLICY", "off|offload[:min=SIZE,keep_last=N,only=boundary]|recompute",
+    {"ACTSWAP_POLICY",
+     "off|offload[:min=SIZE,keep_last=N,only=boundary]|"
+     "recompute[:every=K,segments=N|sqrt,blocks=PATTERN,boundary=offload]",
      "off",
      "What becomes of activations. off: nothing, report only. offload: evict them to "
      "pinned host memory, but not tensors below min (4KiB: moving less costs more than "
      "it frees), nor those of the last N blocks (0); only=boundary: those alone that a "
      "block takes from the one before it, not what it makes itself (all). "
-     "recompute: have the framework compute them again.",
-     read_policy},
+     "recompute: have the framework compute those of each block again, once a trial has "
+     "shown that they come out the same; every=K: of K blocks together, which keeps "
+     "fewer inputs and needs room for K blocks at a time (1); segments=N: of as many as "
+     "make N such groups, sqrt: the square root of the number of blocks; blocks=PATTERN: "
+     "only of those whose name matches, as of files (all); boundary=offload: what blocks "
+     "take goes to pinned host memory meanwhile (it stays).",
+     as_policy_read},
     {"ACTSWAP_BUDGET", "SIZE|PERCENT", "none",
      "What the peak of device memory is held against: the report says how much is to "
      "spare, or where it was first exceeded. offload moves no more than it takes to keep "
@@ -527,8 +397,8 @@ static int read_setting(struct as_settings *settings, const struct setting *sett
         const char *value = value_of(*environment, setting->name);
 
         if (value && *value) {
-            const struct complaint complaint = {setting->name, value, message,
-                                                message_bytes};
+            const struct as_complaint complaint = {setting->name, value, message,
+                                                   message_bytes};
 
             return setting->read(settings, value, &complaint);
         }

@@ -19,6 +19,11 @@ struct as_settings {
     uint64_t offload_min_bytes; // offload:min=
     unsigned offload_keep_last; // offload:keep_last=, blocks
     bool offload_boundary; // offload:only=boundary
+    unsigned recompute_every; // recompute:every=, blocks run again together; 0: one
+    unsigned recompute_segments; // recompute:segments=, how many; 0: by the above
+    bool recompute_sqrt; // recompute:segments=sqrt
+    bool recompute_boundary; // recompute:boundary=offload
+    char recompute_blocks[128]; // recompute:blocks=, a pattern; "": all
     uint64_t budget_bytes; // 0: none, or budget_percent of the card
     unsigned budget_percent;
     uint64_t memory_bytes; // that a card is to have, 0: its own

@@ -33,8 +33,20 @@ static bool in_backward(const struct as_admission *admission)
 
 static bool policy_keeps(const struct as_admission *admission)
 {
-    return admission->settings->policy != AS_POLICY_OFFLOAD ||
-           admission->verdict == ACTSWAP_RECOMPUTE;
+    const struct as_settings *settings = admission->settings;
+    const bool again = admission->verdict == ACTSWAP_RECOMPUTE ||
+                       admission->verdict == ACTSWAP_RECOMPUTE_ON;
+
+    switch (settings->policy) {
+    case AS_POLICY_OFFLOAD:
+        return again;
+    case AS_POLICY_RECOMPUTE: // what is saved there is what a block takes
+        return again ? !settings->recompute_boundary
+                     : admission->verdict != ACTSWAP_TRIAL;
+    case AS_POLICY_OFF:
+        break;
+    }
+    return true;
 }
 
 static bool is_captured(const struct as_admission *admission)

@@ -466,13 +466,13 @@ void as_pager_block(struct as_pager *pager, enum actswap_edge edge, uint64_t blo
 
 void as_pager_stream_made(struct as_pager *pager, int device, void *stream)
 {
-    if (pager->settings->policy == AS_POLICY_OFFLOAD)
+    if (pager->settings->policy != AS_POLICY_OFF)
         as_streams_made(pager->streams, device, stream);
 }
 
 void as_pager_stream_ending(struct as_pager *pager, void *stream)
 {
-    if (pager->settings->policy == AS_POLICY_OFFLOAD)
+    if (pager->settings->policy != AS_POLICY_OFF)
         as_streams_ending(pager->streams, stream);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
+#include <fnmatch.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "core/settings.h"
+#include "track/place.h"
 
 enum { DEPTH_MAX = 32 };
 
@@ -15,7 +16,9 @@ struct as_plan {
     uint64_t entered; // outermost blocks of this forward
     uint64_t last; // of the one before; 0: not known
     uint64_t all; // outermost blocks of the run
+    uint64_t step;
     bool backward;
+    struct as_trials trials;
 };
 
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
@@ -48,8 +51,61 @@ static bool is_last(const struct as_plan *plan, uint64_t index)
     return index < plan->last && index + plan->settings->offload_keep_last >= plan->last;
 }
 
+static uint64_t root_of(uint64_t count)
+{
+    uint64_t root = 1;
+    while (root * root < count)
+        root++;
+    return root;
+}
+
+// How many blocks are run again together.
+static uint64_t segment_of(const struct as_plan *plan)
+{
+    const struct as_settings *settings = plan->settings;
+
+    if (settings->recompute_every)
+        return settings->recompute_every;
+    const uint64_t segments =
+        settings->recompute_sqrt ? root_of(plan->last) : settings->recompute_segments;
+    const uint64_t blocks = segments ? (plan->last + segments - 1) / segments : 1;
+    return blocks ? blocks : 1;
+}
+
+static bool is_chosen(const struct as_plan *plan, uint64_t block)
+{
+    const char *pattern = plan->settings->recompute_blocks;
+    char name[AS_PLACE_TEXT];
+
+    if (!*pattern)
+        return true;
+    as_place_text(as_place_of(block), name, sizeof(name));
+    return fnmatch(pattern, name, 0) == 0;
+}
+
+// Under the lock. What is not proven may not be lost; what is refused stays as it is.
+static enum actswap_verdict decide_recompute(struct as_plan *plan, uint64_t block,
+                                             uint64_t index)
+{
+    struct as_trial *entry = as_trials_find(&plan->trials, block);
+
+    if (!entry)
+        return ACTSWAP_KEEP;
+    entry->chosen = is_chosen(plan, block);
+    if (!entry->chosen)
+        return ACTSWAP_KEEP;
+    if (entry->standing == AS_STANDING_UNTRIED)
+        return ACTSWAP_TRIAL;
+    if (entry->standing != AS_STANDING_PROVEN)
+        return ACTSWAP_KEEP;
+    if (as_trials_due(&plan->trials, entry, plan->step))
+        return ACTSWAP_TRIAL;
+    entry->recomputed++;
+    return index % segment_of(plan) ? ACTSWAP_RECOMPUTE_ON : ACTSWAP_RECOMPUTE;
+}
+
 // Under the lock.
-static enum actswap_verdict decide(struct as_plan *plan)
+static enum actswap_verdict decide(struct as_plan *plan, uint64_t block)
 {
     if (plan->backward)
         return ACTSWAP_KEEP;
@@ -59,7 +115,7 @@ static enum actswap_verdict decide(struct as_plan *plan)
     case AS_POLICY_OFFLOAD:
         return is_last(plan, index) ? ACTSWAP_KEEP : ACTSWAP_OFFLOAD;
     case AS_POLICY_RECOMPUTE:
-        return ACTSWAP_RECOMPUTE;
+        return decide_recompute(plan, block, index);
     case AS_POLICY_OFF:
         break;
     }
@@ -68,17 +124,27 @@ static enum actswap_verdict decide(struct as_plan *plan)
 
 static enum actswap_verdict inherit(enum actswap_verdict outer)
 {
-    return outer == ACTSWAP_RECOMPUTE ? ACTSWAP_KEEP : outer;
+    switch (outer) {
+    case ACTSWAP_TRIAL:
+        return ACTSWAP_OFFLOAD; // what it saves is kept all the same
+    case ACTSWAP_RECOMPUTE:
+    case ACTSWAP_RECOMPUTE_ON:
+        return ACTSWAP_KEEP;
+    case ACTSWAP_KEEP:
+    case ACTSWAP_OFFLOAD:
+        break;
+    }
+    return outer;
 }
 
-enum actswap_verdict as_plan_enter(struct as_plan *plan)
+enum actswap_verdict as_plan_enter(struct as_plan *plan, uint64_t block)
 {
     enum actswap_verdict verdict = ACTSWAP_KEEP;
 
     if (depth == 0) {
         pthread_mutex_lock(&plan->lock);
         plan->all++;
-        verdict = decide(plan);
+        verdict = decide(plan, block);
         pthread_mutex_unlock(&plan->lock);
     } else if (depth <= DEPTH_MAX) {
         verdict = inherit(verdicts[depth - 1]);
@@ -94,6 +160,64 @@ void as_plan_exit(struct as_plan *plan)
     (void)plan;
     if (depth > 0)
         depth--;
+}
+
+bool as_plan_tried(struct as_plan *plan, uint64_t block,
+                   const struct actswap_trial *trial, struct as_trial *entry)
+{
+    bool broken = false;
+
+    pthread_mutex_lock(&plan->lock);
+    struct as_trial *known = as_trials_find(&plan->trials, block);
+    if (known) {
+        broken = as_trials_add(known, trial, plan->step);
+        *entry = *known;
+    }
+    pthread_mutex_unlock(&plan->lock);
+    return broken;
+}
+
+void as_plan_skipped(struct as_plan *plan, uint64_t block, enum actswap_fault fault)
+{
+    pthread_mutex_lock(&plan->lock);
+    struct as_trial *entry = as_trials_find(&plan->trials, block);
+    if (entry && entry->standing == AS_STANDING_UNTRIED)
+        entry->fault = (int)fault;
+    if (entry)
+        entry->chosen = is_chosen(plan, block);
+    pthread_mutex_unlock(&plan->lock);
+}
+
+bool as_plan_read(struct as_plan *plan, unsigned index, struct as_trial *entry)
+{
+    pthread_mutex_lock(&plan->lock);
+    const bool there = index < plan->trials.count;
+    if (there)
+        *entry = plan->trials.entries[plan->trials.order[index]];
+    pthread_mutex_unlock(&plan->lock);
+    return there;
+}
+
+void as_plan_totals(struct as_plan *plan, struct as_plan_totals *totals)
+{
+    struct as_trial entry;
+
+    *totals = (struct as_plan_totals){.values = true};
+    for (unsigned i = 0; as_plan_read(plan, i, &entry); i++) {
+        totals->blocks++;
+        totals->left_out += !entry.chosen;
+        totals->values &= entry.values || !entry.trials;
+        if (!entry.chosen)
+            continue;
+        totals->proven += entry.standing == AS_STANDING_PROVEN;
+        totals->refused += entry.standing == AS_STANDING_REFUSED;
+        totals->useless += entry.standing == AS_STANDING_USELESS;
+        totals->untried += entry.standing == AS_STANDING_UNTRIED;
+    }
+    pthread_mutex_lock(&plan->lock);
+    totals->round = as_trials_round(&plan->trials);
+    totals->segment = plan->last ? (unsigned)segment_of(plan) : 0;
+    pthread_mutex_unlock(&plan->lock);
 }
 
 uint64_t as_plan_blocks(struct as_plan *plan)
@@ -117,9 +241,12 @@ void as_plan_mark(struct as_plan *plan, enum actswap_moment moment)
     case ACTSWAP_BACKWARD:
         plan->backward = true;
         break;
+    case ACTSWAP_STEP:
+        plan->step++;
+        plan->backward = false;
+        break;
     case ACTSWAP_BACKWARD_END:
     case ACTSWAP_OPTIMIZER:
-    case ACTSWAP_STEP:
         plan->backward = false;
         break;
     case ACTSWAP_AGAIN:

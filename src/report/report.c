@@ -22,6 +22,7 @@
 #include "report/json.h"
 #include "report/memory.h"
 #include "report/oom.h"
+#include "report/recompute.h"
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/steps.h"
@@ -49,6 +50,21 @@ static void write_command(struct as_json *json)
     as_json_close(json, ']');
 }
 
+static void write_recompute_settings(struct as_json *json,
+                                     const struct as_settings *settings)
+{
+    if (settings->recompute_every)
+        as_json_number(json, "recompute_every", settings->recompute_every);
+    if (settings->recompute_segments)
+        as_json_number(json, "recompute_segments", settings->recompute_segments);
+    else if (settings->recompute_sqrt)
+        as_json_text(json, "recompute_segments", "sqrt");
+    if (*settings->recompute_blocks)
+        as_json_text(json, "recompute_blocks", settings->recompute_blocks);
+    if (settings->recompute_boundary)
+        as_json_text(json, "recompute_boundary", "offload");
+}
+
 static void write_settings(struct as_json *json, const struct as_facts *facts)
 {
     const struct as_settings *settings = facts->settings;
@@ -65,6 +81,8 @@ static void write_settings(struct as_json *json, const struct as_facts *facts)
         if (settings->disk)
             as_json_text(json, "disk", settings->disk);
     }
+    if (settings->policy == AS_POLICY_RECOMPUTE)
+        write_recompute_settings(json, settings);
     if (facts->budget_bytes)
         as_json_number(json, "budget_bytes", facts->budget_bytes);
     if (settings->memory_bytes)
@@ -378,6 +396,7 @@ static int write_all(int fd, const struct as_facts *facts)
         as_oom_write(&json, facts->oom);
     write_moves(&json, facts);
     as_fit_write(&json, facts);
+    as_recompute_write(&json, facts);
     write_kept(&json, facts->pager);
     write_notes(&json, facts->notes);
     if (*facts->pager->disk.problem)

@@ -18,6 +18,7 @@ struct as_ledger;
 struct as_notes;
 struct as_oom;
 struct as_pager_totals;
+struct as_plan;
 struct as_settings;
 struct as_steps;
 
@@ -40,6 +41,7 @@ struct as_facts {
     struct as_ledger *ledger; // tensors
     struct as_ledger *segments; // memory taken from the driver
     struct as_steps *steps;
+    struct as_plan *plan; // or NULL
     struct as_notes *notes, *warnings;
     const struct as_pager_totals *pager;
 

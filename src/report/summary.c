@@ -12,6 +12,7 @@
 #include "report/budget.h"
 #include "report/fit.h"
 #include "report/memory.h"
+#include "report/recompute.h"
 #include "report/report.h"
 #include "track/ledger.h"
 #include "track/notes.h"
@@ -311,6 +312,19 @@ static void add_notes(struct page *page, struct as_notes *notes, const char *lab
     }
 }
 
+static void add_recompute(struct page *page, const struct as_facts *facts)
+{
+    char text[512];
+
+    for (size_t line = 0;; line++) {
+        as_recompute_say(facts, line, text, sizeof(text));
+        if (!*text)
+            return;
+        add(page, "  %-16s %s\n", line ? (line == 1 ? "not run again" : "") : "recompute",
+            text);
+    }
+}
+
 static void add_races(struct page *page, const struct as_races *races)
 {
     if (races->pairs)
@@ -336,6 +350,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     add_moves(&page, facts, &totals);
     if (facts->settings->policy == AS_POLICY_OFFLOAD)
         add_kept(&page, facts->pager);
+    add_recompute(&page, facts);
     if (*facts->pager->disk.problem)
         add(&page, "  degraded         %s\n", facts->pager->disk.problem);
     add_losses(&page, facts);

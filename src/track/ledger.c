@@ -140,8 +140,10 @@ static void note_peak(struct as_ledger *ledger, struct as_books *books, uint64_t
     for (int i = 0; i < AS_SWINGS; i++)
         if (totals->live_bytes > books->swing_bytes[i])
             books->swing_bytes[i] = totals->live_bytes;
-    if (totals->live_bytes > totals->step_peak_bytes)
+    if (totals->live_bytes > totals->step_peak_bytes) {
         totals->step_peak_bytes = totals->live_bytes;
+        totals->step_peak_phase = (int)as_ledger_phase(ledger);
+    }
     if (totals->live_bytes > totals->peak_bytes) {
         if (totals->peak_step != ledger->step || !books->before.generation)
             books->before = books->start;
@@ -394,6 +396,7 @@ void as_ledger_totals(struct as_ledger *ledger, int device,
             highest = books->totals.peak_bytes;
             totals->peak_step = books->totals.peak_step;
             totals->peak_phase = books->totals.peak_phase;
+            totals->step_peak_phase = books->totals.step_peak_phase;
         }
         pthread_mutex_unlock(&books->lock);
     }

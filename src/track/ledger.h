@@ -132,7 +132,7 @@ struct as_ledger_totals {
     uint64_t reserved_at_peak_bytes; // when peak_bytes was reached
     uint64_t allocations, frees, untracked; // untracked: no host memory to note them
     uint64_t peak_step;
-    int peak_phase; // enum as_phase
+    int peak_phase, step_peak_phase; // enum as_phase
     uint64_t live_by_category[ACTSWAP_CATEGORIES];
     uint64_t peak_by_category[ACTSWAP_CATEGORIES]; // at the moment of peak_bytes
 };

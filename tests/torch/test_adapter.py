@@ -81,7 +81,8 @@ def graphs(policy: str) -> Dict[str, Any]:
 def test_pages_live_and_die_with_the_graph(graphs: Any, policy: str) -> None:
     pages = graphs["pages_live_and_die_with_the_graph"]
 
-    assert (pages["during"] > 0) == (policy == FLOOR)
+    # A first forward under recompute is on trial, and all that it saves is kept.
+    assert (pages["during"] > 0) == (policy in (FLOOR, "recompute"))
     assert (pages["before"], pages["unused"], pages["used"]) == (0, 0, 0)
 
 
@@ -105,7 +106,7 @@ def test_an_exception_unwinds(graphs: Any) -> None:
 
     assert result["said"] == "the user's own"
     assert (result["left"], result["after"]) == (0, 0)
-    assert result["held"][0] == result["held"][1] > 0
+    assert result["held"][0] >= result["held"][1] > 0
     assert result["same"] == [True] * 6
 
 

@@ -15,7 +15,7 @@ MIB = 1 << 20
 BUDGETS = {
     "off": (3900 * MIB, 2, "forward"),
     "offload": (1200 * MIB, 0, "backward"),
-    "recompute": (900 * MIB, 0, "forward"),
+    "recompute": (900 * MIB, 0, "backward"),
 }
 
 

@@ -126,7 +126,10 @@ def test_offload_releases_what_it_copies(name: str, order: str) -> None:
 
 @name
 @order
-def test_recompute_moves_nothing(name: str, order: str) -> None:
+def test_recompute_moves_nothing_after_its_trials(name: str, order: str) -> None:
     run = simulated("recompute", order)
 
-    assert run.steps(name, "out_bytes") == run.steps(name, "in_bytes") == [0] * STEPS
+    tried = run.steps(name, "out_bytes")[0]
+    assert tried > 0
+    assert run.steps(name, "out_bytes") == run.steps(name, "in_bytes")
+    assert run.steps(name, "out_bytes")[1:] == [0] * (STEPS - 1)

@@ -52,6 +52,23 @@ Test(settings, an_empty_value_is_unset)
     cr_expect_eq(settings.policy, AS_POLICY_OFF);
 }
 
+Test(settings, recompute_takes_its_options)
+{
+    cr_assert_eq(read_one("ACTSWAP_POLICY=recompute:every=3,blocks=h.*,boundary=offload"),
+                 0);
+    cr_expect_eq(settings.policy, AS_POLICY_RECOMPUTE);
+    cr_expect_eq(settings.recompute_every, 3);
+    cr_expect_str_eq(settings.recompute_blocks, "h.*");
+    cr_expect(settings.recompute_boundary);
+    cr_assert_eq(read_one("ACTSWAP_POLICY=recompute:segments=sqrt,boundary=keep"), 0);
+    cr_expect(settings.recompute_sqrt);
+    cr_expect_not(settings.recompute_boundary);
+    cr_assert_eq(read_one("ACTSWAP_POLICY=recompute:segments=4"), 0);
+    cr_expect_eq(settings.recompute_segments, 4);
+    cr_assert_eq(read_one("ACTSWAP_POLICY=recompute"), 0);
+    cr_expect_eq(settings.recompute_segments + settings.recompute_every, 0);
+}
+
 Test(settings, offload_takes_its_options)
 {
     cr_assert_eq(read_one("ACTSWAP_POLICY=offload:min=1.5MiB,keep_last=3"), 0);
@@ -77,9 +94,30 @@ Test(settings, a_wrong_policy_names_the_nearest)
                    "ACTSWAP_POLICY=quick is not a policy (off, offload, recompute)");
     expect_refused("ACTSWAP_POLICY=hybrid",
                    "ACTSWAP_POLICY=hybrid is not there yet (off, offload, recompute)");
-    expect_refused("ACTSWAP_POLICY=recompute:every=2",
-                   "ACTSWAP_POLICY=recompute:every=2 has options, and recompute takes "
-                   "none");
+    expect_refused("ACTSWAP_POLICY=off:every=2",
+                   "ACTSWAP_POLICY=off:every=2 has options, and off takes none");
+    expect_refused("ACTSWAP_POLICY=recompute:everi=2",
+                   "ACTSWAP_POLICY=recompute:everi=2 is not an option of recompute. Did "
+                   "you mean every? (every, segments, blocks, boundary)");
+    expect_refused("ACTSWAP_POLICY=recompute:min=1MiB",
+                   "ACTSWAP_POLICY=recompute:min=1MiB is not an option of recompute "
+                   "(every, segments, blocks, boundary)");
+    expect_refused("ACTSWAP_POLICY=recompute:every=0",
+                   "ACTSWAP_POLICY=recompute:every=0 does not give a number of blocks in "
+                   "every (1, 2, ...)");
+    expect_refused("ACTSWAP_POLICY=recompute:segments=root",
+                   "ACTSWAP_POLICY=recompute:segments=root does not give a number of "
+                   "segments (1, 2, ..., sqrt)");
+    expect_refused("ACTSWAP_POLICY=recompute:segments=sqrt,every=2",
+                   "ACTSWAP_POLICY=recompute:segments=sqrt,every=2 has both every and "
+                   "segments: one of them says how many blocks belong together");
+    expect_refused(
+        "ACTSWAP_POLICY=recompute:boundary=ofload",
+        "ACTSWAP_POLICY=recompute:boundary=ofload is not a way for boundaries. "
+        "Did you mean offload? (keep, offload)");
+    expect_refused("ACTSWAP_POLICY=recompute:blocks=",
+                   "ACTSWAP_POLICY=recompute:blocks= does not give a pattern in blocks "
+                   "(layers.*)");
     expect_refused("ACTSWAP_POLICY=offload:keep_lst=2",
                    "ACTSWAP_POLICY=offload:keep_lst=2 is not an option of offload. Did "
                    "you mean keep_last? (min, keep_last, only)");

@@ -6,6 +6,25 @@ EXIT: int
 KEEP: int
 OFFLOAD: int
 RECOMPUTE: int
+RECOMPUTE_ON: int
+TRIAL: int
+FAULT_ERROR: int
+FAULT_COUNT: int
+FAULT_KIND: int
+FAULT_VALUES: int
+FAULT_RANDOM: int
+FAULT_STATE: int
+FAULT_INPUT: int
+FAULT_PARAMETER: int
+FAULT_BUFFER: int
+FAULT_CHECKPOINT: int
+FAULT_HOOKS: int
+FAULT_SAVES: int
+FAULT_FORWARD: int
+FAULT_CAPTURE: int
+REPAIR_RANDOM: int
+REPAIR_STATE: int
+REPAIR_BUFFERS: int
 FORWARD: int
 BACKWARD: int
 BACKWARD_END: int
@@ -23,7 +42,13 @@ def detach() -> None: ...
 def pack(tensor: Any) -> Any: ...
 def unpack(handle: Any) -> Any: ...
 def record(opened: Optional[List[Any]]) -> Optional[List[Any]]: ...
+def opened(tensor: Optional[Any]) -> None: ...
 def block(edge: int, number: int, device: int) -> int: ...
+def tried(
+    number: int, faults: int, repairs: int, saved: int, boundary: int, values: bool
+) -> None: ...
+def skipped(number: int, fault: int) -> None: ...
+def values() -> bool: ...
 def enter(number: int) -> None: ...
 def leave(number: int) -> None: ...
 def block_name(number: int, name: str) -> None: ...

@@ -59,8 +59,8 @@ class Adapter:
         self._forward_open = False
         self._digest = os.environ.get("ACTSWAP_DIGEST", "") not in ("", "0", "off")
         self._hooks = SavedTensorHooks(torch, _pack)
-        blocks = Blocks(torch, _pack, self._hooks.on_top)
-        self._places = Places(torch, _pack, blocks.run)
+        self._blocks = Blocks(torch, _pack, self._hooks.on_top)
+        self._places = Places(torch, _pack, self._blocks.run)
         self._names = Names(torch, _pack)
         self._steps = Steps(self._names.optimizers)
 
@@ -74,10 +74,7 @@ class Adapter:
             "saved_tensors",
             lambda inherited: property(self._hooks.saved_tensors(inherited.__get__)),
         )
-        again = getattr(torch.utils.checkpoint, "_recomputation_hook", None)
-        if again is not None:
-            self._patch(again, "__enter__", self._marking(_pack.AGAIN))
-            self._patch(again, "__exit__", self._marking(_pack.AGAIN_END))
+        self._patch_checkpoint()
         for owner in (torch.autograd, torch.autograd.graph):
             self._patch(owner, "_engine_run_backward", self._wrap_backward)
         modules = sys.modules["torch.nn.modules.module"]
@@ -135,6 +132,29 @@ class Adapter:
             return count > 1 and original()
 
         return has_any
+
+    def _patch_checkpoint(self) -> None:
+        """PyTorch's own, where the script uses it. Tried on torch 2.15."""
+        checkpoint = self.torch.utils.checkpoint
+        again = getattr(checkpoint, "_recomputation_hook", None)
+        if again is not None:
+            self._patch(again, "__enter__", self._marking(_pack.AGAIN))
+            self._patch(again, "__exit__", self._marking(_pack.AGAIN_END))
+
+        def noting(original: Callable) -> Callable:
+            @functools.wraps(original)
+            def call(*args: Any) -> Any:
+                self._blocks.note_checkpoint()
+                return original(*args)
+
+            return call
+
+        self._patch(checkpoint._CheckpointFrame, "__init__", noting)
+        self._patch(
+            checkpoint.CheckpointFunction,
+            "forward",
+            lambda original: staticmethod(noting(original)),
+        )
 
     def _marking(self, moment: int) -> Callable:
         """A context manager's method that says the moment when it is called."""
@@ -204,6 +224,7 @@ class Adapter:
 
     def _begin_forward(self, module: Any, args: Any) -> None:
         self._hooks.push()
+        self._blocks.begin()
         if not self._forward_open and self._steps.before_forward():
             _pack.note("steps found without an optimizer")
             self._end_step()

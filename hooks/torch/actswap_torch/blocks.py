@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import Any, Callable, List
+import weakref
+from typing import Any, Callable, List, Optional
+
+from .again import Call, Known, Segment, run_hooked
+from .trial import Trial
 
 
 class _Thread(threading.local):
     inside = False  # a block's forward runs on this thread
+    segment: Optional[Segment] = None  # that the next block may join
+    trial: Optional[Trial] = None  # that the running block is in
 
 
 class Blocks:
@@ -19,11 +26,21 @@ class Blocks:
         self._pack = pack
         self._on_top = on_top
         self._thread = _Thread()
+        self._known: Any = weakref.WeakKeyDictionary()
+
+    def begin(self) -> None:
+        """A model's forward begins: what comes joins nothing that was before."""
+        self._thread.segment = None
+
+    def note_checkpoint(self) -> None:
+        """The script runs a part of the forward again by itself."""
+        if self._thread.trial is not None:
+            self._thread.trial.blame(self._pack.FAULT_CHECKPOINT)
 
     def run(
         self, number: int, original: Callable, module: Any, args: Any, kwargs: Any
     ) -> Any:
-        device = self._device(args, kwargs)
+        device = self._device(number, args, kwargs)
         if device < 0:
             return self._named(number, original, module, args, kwargs)
         return self._decided(number, device, original, module, args, kwargs)
@@ -37,7 +54,7 @@ class Blocks:
         finally:
             self._pack.leave(number)
 
-    def _device(self, args: Any, kwargs: Any) -> int:
+    def _device(self, number: int, args: Any, kwargs: Any) -> int:
         """The CUDA device of the block's work, -1: leave this call alone."""
         torch = self._torch
         if (
@@ -45,8 +62,10 @@ class Blocks:
             or not torch.is_grad_enabled()
             or torch._C._current_graph_task_id() != -1
             or torch._C._get_tracing_state() is not None
-            or not self._on_top()
         ):
+            return -1
+        if not self._on_top():
+            self._pack.skipped(number, self._above())
             return -1
         for value in (*args, *kwargs.values()):
             if isinstance(value, torch.Tensor) and value.is_cuda:
@@ -66,52 +85,86 @@ class Blocks:
         verdict = pack.block(pack.ENTER, number, device)
         self._thread.inside = True
         try:
-            if verdict == pack.RECOMPUTE:
-                return self._recompute(number, original, module, args, kwargs)
+            if verdict in (pack.RECOMPUTE, pack.RECOMPUTE_ON, pack.TRIAL):
+                call = Call(number, original, module, args, kwargs)
+                return self._forgotten(call, verdict, device)
+            self._thread.segment = None
             return original(module, *args, **kwargs)
         finally:
             self._thread.inside = False
             pack.block(pack.EXIT, number, device)
 
-    def _recompute(
-        self, number: int, original: Callable, module: Any, args: Any, kwargs: Any
-    ) -> Any:
-        # All arguments go by position: checkpoint looks for devices, whose generators
-        # it has to keep, and for tensors to save only there.
-        names, split = list(kwargs), len(args)
-        first = True
-
-        def run(*values: Any) -> Any:
-            nonlocal first
-            named = dict(zip(names, values[split:]))
-            if not first:
-                return self._again(number, original, module, values[:split], named)
-            first = False
-            return original(module, *values[:split], **named)
-
-        return self._torch.utils.checkpoint.checkpoint(
-            run, *args, *kwargs.values(), use_reentrant=False
-        )
-
-    def _again(
-        self, number: int, original: Callable, module: Any, args: Any, kwargs: Any
-    ) -> Any:
-        """Leaves nothing behind that a forward leaves."""
-        kept = self._statistics(module)
-        next_node = self._pack.number()
+    def _forgotten(self, call: Call, verdict: int, device: int) -> Any:
+        """Runs a block whose saved tensors are not kept, or are on trial."""
+        torch, pack, thread = self._torch, self._pack, self._thread
+        args, kwargs, modules = call.args, call.kwargs, list(call.module.modules())
+        fault = self._obstacle(modules)
+        if fault is not None:
+            pack.skipped(call.number, fault)
+            if fault == pack.FAULT_HOOKS:
+                pack.tried(call.number, 1 << fault, 0, 0, 0, True)
+            thread.segment = None
+            return call.original(call.module, *args, **kwargs)
+        if verdict == pack.TRIAL:
+            segment: Segment = Trial(torch, pack, pack.values())
+            thread.trial, thread.segment = segment, None  # type: ignore[assignment]
+        elif verdict == pack.RECOMPUTE_ON and thread.segment is not None:
+            segment = thread.segment
+        else:
+            segment = thread.segment = Segment(torch, pack)
+        known = self._known.setdefault(call.module, Known())
+        devices = sorted({device, *self._devices(args, kwargs)})
         try:
-            return self._named(number, original, module, args, kwargs)
+            segment.add(call, modules, devices, known)
+        except Exception as error:
+            return self._failed(error, call, args, kwargs)
+        try:
+            output = run_hooked(torch, segment.hooks(), call, args, kwargs)
         finally:
-            self._pack.put_back(next_node)
-            for buffer, before in kept:
-                buffer.data.copy_(before)
+            thread.trial = None
+        segment.end(output)
+        return output
 
-    def _statistics(self, module: Any) -> List[Any]:
-        """Running statistics and copies of them: a forward counts once."""
-        kind = self._torch.nn.modules.batchnorm._NormBase
-        return [
-            (buffer, buffer.detach().clone())
-            for part in module.modules()
-            if isinstance(part, kind) and part.training
-            for buffer in part.buffers(recurse=False)
-        ]
+    def _failed(self, error: Exception, call: Call, args: Any, kwargs: Any) -> Any:
+        """Of ours, which is not the script's: the block is left alone."""
+        self._thread.trial = self._thread.segment = None
+        self._pack.tried(call.number, 1 << self._pack.FAULT_ERROR, 0, 0, 0, True)
+        sys.stderr.write(
+            f"actswap: warning: torch: {type(call.module).__name__} cannot be run again: "
+            f"{type(error).__name__}: {error}\n"
+        )
+        return call.original(call.module, *args, **kwargs)
+
+    def _devices(self, args: Any, kwargs: Any) -> List[int]:
+        kind = self._torch.Tensor
+        values = (*args, *kwargs.values())
+        return [v.get_device() for v in values if isinstance(v, kind) and v.is_cuda]
+
+    # --- What is left alone
+
+    def _above(self) -> int:
+        """What lies above our saved tensor hooks."""
+        top = getattr(self._torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+        hooks = top(True) if top is not None else None
+        if hooks and getattr(hooks[0], "_checkpoint_internal", False):
+            return self._pack.FAULT_CHECKPOINT
+        return self._pack.FAULT_SAVES
+
+    def _obstacle(self, modules: List[Any]) -> Optional[int]:
+        if self._torch.cuda.is_current_stream_capturing():
+            return self._pack.FAULT_CAPTURE
+        inner = sys.modules["torch.nn.modules.module"]
+        hooks = [*inner._global_forward_hooks.values()]
+        hooks += inner._global_forward_pre_hooks.values()
+        for module in modules[1:]:
+            own = module.__dict__
+            hooks += own["_forward_hooks"].values()
+            hooks += own["_forward_pre_hooks"].values()
+        return self._pack.FAULT_HOOKS if any(map(_is_of_a_script, hooks)) else None
+
+
+def _is_of_a_script(hook: Any) -> bool:
+    """Not one of PyTorch's own, such as that of spectral_norm, nor ours."""
+    hook = getattr(hook, "func", hook)
+    place = getattr(hook, "__module__", None) or type(hook).__module__
+    return str(place).partition(".")[0] not in ("torch", "actswap_torch")

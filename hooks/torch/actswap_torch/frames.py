@@ -10,7 +10,10 @@ from typing import Any, Iterator
 # The first stands for what is the user's, and is compiled with it. The others call that,
 # which is compiled as without us. What is called by all the rest is left alone with it.
 STANDING = ("forward",)
-PASSING = ("run", "_named", "_decided", "_recompute", "_again")
+PASSING = (
+    *("run", "_named", "_decided", "_forgotten", "_failed", "run_hooked"),
+    *("open_holder", "open", "_try", "run_again", "run_call_again", "again", "run_body"),
+)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

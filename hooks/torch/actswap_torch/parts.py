@@ -14,6 +14,11 @@ BELOW = 16  # right below one block
 UNBOUND = (staticmethod, classmethod, property, functools.partialmethod)
 
 
+def kind_of(module: Any) -> type:
+    """Its class, of a compiled one that of what was compiled."""
+    return type(module._modules.get("_orig_mod", module))
+
+
 def find_blocks(torch: Any, root: Any) -> Iterator[Any]:
     """The members of the outermost lists of at least two modules of one class."""
     lists = (torch.nn.ModuleList, torch.nn.Sequential)
@@ -24,7 +29,7 @@ def find_blocks(torch: Any, root: Any) -> Iterator[Any]:
         if (
             isinstance(module, lists)
             and len(children) > 1
-            and len({type(child) for child in children}) == 1
+            and len({kind_of(child) for child in children}) == 1
             and all(any(True for _ in child.parameters()) for child in children)
         ):
             yield from children

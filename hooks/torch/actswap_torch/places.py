@@ -58,6 +58,7 @@ class Places:
                 self._pack.note(
                     "blocks compiled, scripted or with a forward of their own"
                 )
+                self._refuse(label, paths.get(id(block), ""))
             else:
                 blocks.append(block)
         found = [part for block in blocks for part in parts.below(torch, block)]
@@ -110,6 +111,12 @@ class Places:
             self._wrap(type(module))
             # What a lazy module turns into by its first call.
             self._wrap(getattr(type(module), "cls_to_become", None))
+
+    def _refuse(self, label: str, path: str) -> None:
+        number = self._numbers.setdefault((label, path), next(self._count))
+        self._names[number] = (label, path)
+        self._say(number)
+        self._pack.skipped(number, self._pack.FAULT_FORWARD)
 
     def _rename(self, root: Any, label: str, paths: Dict[int, str]) -> None:
         """What was called alone before is known by its place in the larger model."""

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A block's forward that is run again in backward: for the tensors that it saved, or, in
+a trial, to see whether they come out the same."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import state
+
+
+class Stop(BaseException):
+    """All that was saved is there again."""
+
+
+class Holder:
+    """What autograd keeps in place of a saved tensor."""
+
+    __slots__ = ("segment", "index", "handle", "__weakref__")
+
+    def __init__(self, segment: Any, index: int, handle: Any = None) -> None:
+        self.segment, self.index, self.handle = segment, index, handle
+
+
+class _Given:
+    """A tensor among the arguments: the library's handle of it."""
+
+    def __init__(self, pack: Any, tensor: Any) -> None:
+        self.handle = pack.pack(tensor)
+        self.itself = tensor.is_leaf and tensor.requires_grad
+        self.requires_grad = tensor.requires_grad
+
+    def take(self, pack: Any) -> Any:
+        tensor = pack.unpack(self.handle)
+        if self.itself:
+            return tensor
+        return tensor.detach().requires_grad_(self.requires_grad)
+
+
+class _Made:
+    """A tensor among the arguments that a block before it in the segment returned."""
+
+    def __init__(self, call: int, place: int) -> None:
+        self.call, self.place = call, place
+
+
+def mapped(value: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
+    """With each instance of `kind` in plain containers changed."""
+    if isinstance(value, kind):
+        return change(value)
+    if type(value) in (list, tuple):
+        return type(value)(mapped(item, kind, change) for item in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(mapped(item, kind, change) for item in value))
+    if type(value) is dict:
+        return {key: mapped(item, kind, change) for key, item in value.items()}
+    return value
+
+
+def tensors_of(torch: Any, value: Any) -> List[Any]:
+    found: List[Any] = []
+    mapped(value, torch.Tensor, found.append)
+    if isinstance(value, dict) and type(value) is not dict:
+        mapped(list(value.values()), torch.Tensor, found.append)
+    return found
+
+
+class Known:
+    """What trials of a block have shown of the state that it changes."""
+
+    def __init__(self) -> None:
+        self.containers: List[Any] = []
+        self.generators: List[Any] = []
+        self.globals: List[Tuple[Dict[str, Any], str]] = []
+        self.buffers: List[Tuple[Dict[str, Any], str]] = []
+
+
+class Entry:
+    """The state at a block's entry."""
+
+    def __init__(
+        self, torch: Any, modules: List[Any], devices: Any, known: Known
+    ) -> None:
+        self.torch, self.known, self.devices = torch, known, devices
+        self.enter_modes = state.ambience(torch)
+        self.random = state.Random(torch, devices, known.generators)
+        self.snapshot = state.take(state.dictionaries(modules) + known.containers)
+        self.globals = [(space, key, space[key]) for space, key in known.globals]
+        self.parameters = [
+            (parameter, parameter._version)
+            for parameters in self._dictionaries(1)
+            for parameter in parameters.values()
+            if parameter is not None
+        ]
+        with torch.no_grad():
+            self.buffers = [
+                (buffers, name, buffers[name].detach().clone())
+                for buffers, name in known.buffers
+                if buffers.get(name) is not None
+            ]
+
+    def _dictionaries(self, which: int) -> List[Any]:
+        """Of each module its attributes (0), parameters, buffers (2) or modules."""
+        count = len(self.snapshot) - len(self.known.containers)
+        return [copy for _, copy in self.snapshot[which:count:4]]
+
+    def note_buffers(self) -> None:
+        """At the exit. Those that changed beside what is known."""
+        known = {(id(buffers), name) for buffers, name, _ in self.buffers}
+        self.still = [
+            (buffer, buffer._version)
+            for (original, copy) in self.snapshot[2 : self._end() : 4]
+            for name, buffer in copy.items()
+            if buffer is not None and (id(original), name) not in known
+        ]
+
+    def _end(self) -> int:
+        return len(self.snapshot) - len(self.known.containers)
+
+    def changed(self) -> Optional[Tuple[Any, int]]:
+        """A parameter or buffer that is not what it was, with the version it had."""
+        for tensor, version in (*self.parameters, *self.still):
+            if tensor._version != version:
+                return tensor, version
+        return None
+
+    def again(self, body: Callable[[], Any]) -> Any:
+        """Runs it as at the entry, and leaves nothing behind."""
+        random = state.Random(self.torch, self.devices, self.known.generators)
+        now = state.take([container for container, _ in self.snapshot])
+        values = [(space, key, space.get(key)) for space, key, _ in self.globals]
+        try:
+            self.random.put()
+            state.put_all(self.snapshot)
+            for space, key, value in self.globals:
+                space[key] = value
+            for buffers, name, buffer in self.buffers:
+                buffers[name] = buffer.clone()
+            with self.enter_modes():
+                return body()
+        finally:
+            state.put_all(now)
+            for space, key, value in values:
+                space[key] = value
+            random.put()
+
+
+class Call:
+    """One block's forward: with what, and in which state."""
+
+    def __init__(
+        self, number: int, original: Callable, module: Any, args: Any, kwargs: Any
+    ) -> None:
+        self.number, self.original, self.module = number, original, module
+        self.args, self.kwargs = args, kwargs
+        self.entry: Any = None
+        self.objects: Any = None  # containers among the arguments, as at the entry
+
+
+class Segment:
+    """Blocks whose saved tensors are not kept. The first one that is needed runs all of
+    them again; each is handed out once and gone then. A backward that needs them again
+    runs them again."""
+
+    def __init__(self, torch: Any, pack: Any) -> None:
+        self.torch, self.pack = torch, pack
+        self.calls: List[Call] = []
+        self.kinds: List[Any] = []  # shape, type and device of what was saved
+        self.holders: List[Any] = []  # weak
+        self.made: Dict[int, Any] = {}  # results, by id: weak, call, place, version
+        self.needed: set = set()  # calls whose results others take
+        self.tensors: Dict[int, Any] = {}
+        self.task: Any = None  # the backward that they are for
+        self.next = 0
+        self.lock = threading.RLock()
+
+    # --- Forward
+
+    def add(self, call: Call, modules: List[Any], devices: Any, known: Known) -> None:
+        kind = self.torch.Tensor
+        call.args = mapped(call.args, kind, self._keep)
+        call.kwargs = mapped(call.kwargs, kind, self._keep)
+        call.entry = Entry(self.torch, modules, devices, known)
+        found = state.Found()
+        state.walk(self.torch, (*call.args, *call.kwargs.values()), found, set())
+        call.objects = [pair for pair in state.take(found.containers)]
+        self.calls.append(call)
+
+    def _keep(self, tensor: Any) -> Any:
+        made = self.made.get(id(tensor))
+        if made is not None and made[0]() is tensor and made[3] == tensor._version:
+            self.needed.add(made[1])
+            return _Made(made[1], made[2])
+        return _Given(self.pack, tensor)
+
+    def note_results(self, output: Any) -> None:
+        call = len(self.calls) - 1
+        for place, tensor in enumerate(tensors_of(self.torch, output)):
+            reference = weakref.ref(tensor)
+            self.made[id(tensor)] = (reference, call, place, tensor._version)
+        self.calls[-1].entry.note_buffers()
+
+    def end(self, output: Any) -> None:
+        """The forward of the last call is over."""
+        self.note_results(output)
+
+    def kind_of(self, tensor: Any) -> Any:
+        return tensor.shape, tensor.dtype, tensor.device
+
+    def hooks(self) -> Tuple[Callable, Callable]:
+        def pack(tensor: Any) -> Any:
+            holder = Holder(self, len(self.kinds))
+            self.kinds.append(self.kind_of(tensor))
+            self.holders.append(weakref.ref(holder))
+            return holder
+
+        return pack, open_holder
+
+    # --- Backward
+
+    def open(self, holder: Holder) -> Any:
+        with self.lock:
+            task = self.torch._C._current_graph_task_id()
+            if task != self.task or holder.index not in self.tensors:
+                self.tensors.clear()
+                listening = self.pack.record(None)
+                try:
+                    self.run_again()
+                finally:
+                    self.pack.record(listening)
+                self.task = task
+            tensor = self.tensors.pop(holder.index)
+            if task == -1:
+                self.tensors.clear()
+        self.pack.opened(tensor if is_parameter(tensor) else None)
+        return tensor
+
+    def hooks_again(self) -> Tuple[Callable, Callable]:
+        def pack(tensor: Any) -> Any:
+            index, self.next = self.next, self.next + 1
+            if index >= len(self.kinds) or self.kind_of(tensor) != self.kinds[index]:
+                raise self.differs()
+            kept = tensor if is_parameter(tensor) else tensor.detach()
+            if self.holders[index]() is not None:
+                self.tensors[index] = kept
+            if self.next == len(self.kinds):
+                raise Stop
+            return kept
+
+        return pack, itself
+
+    def differs(self) -> Exception:
+        return RuntimeError(
+            "actswap: block "
+            f"{type(self.calls[-1].module).__name__} did not save the same tensors when "
+            "it was run again in backward, though it did before. Set ACTSWAP_POLICY=off "
+            "or offload, or recompute:blocks= without it"
+        )
+
+    def check(self, call: Call) -> None:
+        changed = call.entry.changed()
+        if changed is not None:
+            tensor, version = changed
+            text = self.pack_messages().modified_tensor(
+                tensor, tensor._version, version, None, 0
+            )
+            raise RuntimeError(text)
+
+    def pack_messages(self) -> Any:
+        from . import messages
+
+        return messages
+
+    def run_again(self) -> None:
+        """Puts what was saved into self.tensors."""
+        pack = self.pack
+        self.next = 0
+        node = pack.number()
+        pack.mark(pack.AGAIN)
+        results: Dict[int, List[Any]] = {}
+        try:
+            for index, call in enumerate(self.calls):
+                self.check(call)
+                output = self.run_call_again(call, results)
+                if index in self.needed:
+                    results[index] = tensors_of(self.torch, output)
+            self.finish_again()
+        except Stop:
+            pass
+        finally:
+            results.clear()
+            pack.mark(pack.AGAIN_END)
+            pack.put_back(node)
+
+    def see_after(self, call: Call) -> None:
+        """Behind a call that was run again, with what it left still there."""
+
+    def finish_again(self) -> None:
+        if self.next != len(self.kinds):
+            raise self.differs()
+
+    def run_call_again(self, call: Call, results: Dict[int, List[Any]]) -> Any:
+        def give(value: Any) -> Any:
+            if isinstance(value, _Made):
+                return results[value.call][value.place]
+            return value.take(self.pack)
+
+        kinds = (_Given, _Made)
+        args = mapped(call.args, kinds, give)
+        kwargs = mapped(call.kwargs, kinds, give)
+        now = state.take([container for container, _ in call.objects])
+
+        def run_body() -> Any:
+            state.put_all(call.objects)
+            self.pack.enter(call.number)
+            try:
+                output = run_hooked(self.torch, self.hooks_again(), call, args, kwargs)
+                self.see_after(call)
+                return output
+            finally:
+                self.pack.leave(call.number)
+                state.put_all(now)
+
+        return call.entry.again(run_body)
+
+
+def open_holder(holder: Holder) -> Any:
+    return holder.segment.open(holder)
+
+
+def itself(tensor: Any) -> Any:
+    return tensor
+
+
+def is_parameter(tensor: Any) -> bool:
+    return bool(tensor.is_leaf and tensor.requires_grad)
+
+
+def run_hooked(torch: Any, hooks: Any, call: Call, args: Any, kwargs: Any) -> Any:
+    autograd = torch._C._autograd
+    for hook in hooks:
+        if not hasattr(hook, "_checkpoint_internal"):
+            hook._checkpoint_internal = True  # PyTorch's checkpoint warns of users'
+            hook._user_hooks = None
+    autograd._push_saved_tensors_default_hooks(*hooks)
+    try:
+        return call.original(call.module, *args, **kwargs)
+    finally:
+        autograd._pop_saved_tensors_default_hooks()

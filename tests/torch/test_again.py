@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks are run again only where a trial has shown that this is the same, and nothing is
+left behind: losses, gradients, parameters, random numbers, counters and what hooks saw.
+"""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import pytest
+
+from stack import Run, environment
+
+CASE = str(Path(__file__).parent / "cases" / "again.py")
+POLICIES = (
+    "off",
+    "recompute",
+    "recompute:every=2",
+    "recompute:segments=sqrt,boundary=offload",
+)
+GENERATORS, STATE = "random generators", "attributes and counters"
+# Of the models whose blocks need more than what PyTorch's checkpoint puts back.
+PUT_BACK: Dict[str, List[str]] = {
+    "PythonRandomModel": [GENERATORS],
+    "NumpyRandomModel": [GENERATORS],
+    "OwnGeneratorModel": [GENERATORS],
+    "GlobalGeneratorModel": [GENERATORS],
+    "CounterModel": [STATE],
+    "GlobalCounterModel": [STATE],
+    "ReplacedBufferModel": [STATE],
+    "RemembersModel": [STATE],
+    "CachedModel": [STATE],
+    "NormModel": ["buffers"],
+    "AccumulatedModel": ["buffers"],
+    "SpectralModel": [STATE, "buffers"],
+}
+# Blocks that are left alone, and why.
+LEFT = {
+    "IteratorModel": "run again, it left other state behind",
+    "ChangedInputModel": "its input is changed in place before its backward",
+    "UserHooksModel": "hooks of the script would run again",
+    "CheckpointedModel": "the script recomputes it, or a part of it, itself",
+    "ReentrantModel": "the script recomputes it, or a part of it, itself",
+    "OutsideModel": "the script recomputes it, or a part of it, itself",
+    "RaisesAgainModel": "run again, it raised an error",
+    "OtherPathModel": "run again, it saved another number of tensors",
+    "OtherValuesModel": "run again, it saved other values",
+    "OtherDrawModel": "run again, it drew other random numbers",
+    "SteppedBetweenModel": "its parameters change before its backward",
+    "FrozenFirstModel.blocks.0": "no backward has come to it yet, so that it was not "
+    "tried",
+    "CompiledModel.blocks.1": "compiled, scripted or with a forward of its own",
+}
+
+
+def train(folder: Path, policy: str) -> Tuple[Any, Any]:
+    report = folder / f"{POLICIES.index(policy)}.json"
+    run = Run([CASE], environment(policy=policy, report=str(report)))
+    return run.result(), json.loads(report.read_text())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Tuple[Any, Any]]:
+    folder = tmp_path_factory.mktemp("again")
+    with ThreadPoolExecutor(2) as pool:
+        runs = {policy: pool.submit(train, folder, policy) for policy in POLICIES}
+        return {policy: run.result() for policy, run in runs.items()}
+
+
+def of(name: str, table: Dict[str, Any], otherwise: Any) -> Any:
+    return table.get(name, table.get(name.split(".")[0], otherwise))
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:])
+def test_no_bit_and_nothing_else_differs(trained: Any, policy: str) -> None:
+    plain, other = trained["off"][0], trained[policy][0]
+
+    assert len(plain) > 40
+    assert {kind for kind in plain if plain[kind] != other[kind]} == set()
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:])
+def test_each_block_is_run_again_or_says_why_not(trained: Any, policy: str) -> None:
+    told = trained[policy][1]["recompute"]
+    assert told["values_compared"]
+    assert told["blocks_found"] == len(told["blocks"]) > 100
+
+    for row in told["blocks"]:
+        why = of(row["block"], LEFT, None)
+        assert (row["block"], row["reason"]) == (row["block"], why)
+        assert row["decision"] == ("keep" if why else "recompute")
+        if not why:
+            assert (row["trials"], row["recomputed"]) in ((1, 2), (2, 4))
+            assert row["put_back"] == of(row["block"], PUT_BACK, [])
+
+
+def test_off_says_nothing_of_it(trained: Any) -> None:
+    assert "recompute" not in trained["off"][1]
+
+
+def test_memory_falls_with_boundaries_on_the_host(trained: Any) -> None:
+    moved = {policy: run[1]["steps"]["out_bytes"] for policy, run in trained.items()}
+
+    assert not any(moved["off"])
+    first, later = moved["recompute"][0], moved["recompute"][1:3]
+    assert first > 0 and later == [0, 0]  # trials keep all, and nothing leaves after them
+    assert all(moved[POLICIES[3]][:3])
