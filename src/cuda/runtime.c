@@ -321,6 +321,14 @@ struct as_races as_cuda_races(void)
     return races;
 }
 
+const char *as_cuda_race(unsigned which)
+{
+    const char *(*said)(unsigned) =
+        (const char *(*)(unsigned))as_cuda_find("sim_race_said", NULL);
+
+    return said ? said(which) : NULL;
+}
+
 struct as_times as_cuda_times(void)
 {
     struct as_times times = {0};

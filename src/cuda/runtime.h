@@ -71,6 +71,9 @@ struct as_races {
 
 struct as_races as_cuda_races(void);
 
+// The first of these races in words; NULL: no more.
+const char *as_cuda_race(unsigned which);
+
 // A simulated device's virtual clock, as src/simcuda/simcuda.h has it, of all devices.
 struct as_times {
     uint64_t now_ns, end_ns;

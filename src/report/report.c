@@ -135,6 +135,10 @@ static void write_device(struct as_json *json, const struct as_facts *facts)
     if (facts->races.checked) {
         as_json_number(json, "races", facts->races.pairs);
         as_json_number(json, "reads_unwritten", facts->races.unwritten);
+        as_json_open(json, "races_said", '[');
+        for (unsigned i = 0; facts->race_said && facts->race_said(i); i++)
+            as_json_text(json, NULL, facts->race_said(i));
+        as_json_close(json, ']');
     }
     as_json_close(json, '}');
 }

@@ -58,6 +58,7 @@ struct as_facts {
     const char *compute; // of the simulated device
     struct as_missed missed; // what it did not compute
     struct as_races races; // what its checker found
+    const char *(*race_said)(unsigned which); // the first of them, then NULL; or NULL
     struct as_times times; // its clock
     enum as_source source;
     struct as_outside outside;

@@ -106,9 +106,11 @@ void sim_launches_allow(void);
 void sim_launches_forbid(void);
 
 // Names what the thread's next launch of that kernel writes: under SIM_AUTO only this
-// loses its values, and not everything on every device. It holds for one launch, or until
-// sim_launch_end(); kernel and writes must stay that long.
-void sim_launch_begin(const char *kernel, const struct sim_access *writes, size_t count);
+// loses its values, and not everything on every device. What it is known to read may be
+// named, too, for the checker. It holds for one launch, or until sim_launch_end(); kernel
+// and accesses must stay that long.
+void sim_launch_begin(const char *kernel, const struct sim_access *accesses,
+                      size_t count);
 void sim_launch_end(void);
 
 // True where a closed library's call, which may launch anything, does nothing and is no
@@ -218,6 +220,12 @@ unsigned long sim_closed_calls(void);
 // Looks for libraries of NVIDIA's in this process. 0: none. Else 1, with a sentence in
 // `message` that names the file.
 int sim_guard(char *message, size_t bytes);
+
+// What a piece of work found stops the device, as a failed assertion in a kernel stops a
+// card: no work runs any more, and calls return cudaErrorAssert, whose text (`text`, cut
+// at 400 bytes) says what it was. The first one stays. Prints one line.
+void sim_assert(const char *text);
+bool sim_asserted(void);
 
 // Prints one line ("simcuda: error: ...") and ends the process with status 70: a number
 // would be wrong from here on.

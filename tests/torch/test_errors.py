@@ -44,3 +44,19 @@ def test_numbers_that_the_cpu_refuses_are_refused() -> None:
 
     assert {name: kinds for name, kinds in found.items() if kinds[0] != kinds[1]} == {}
     assert all(kinds[0] in ("RuntimeError", "IndexError") for kinds in found.values())
+
+
+@pytest.mark.parametrize("compute", ["values", "auto"])
+def test_what_is_found_later_is_a_failed_assertion(compute: str) -> None:
+    run = Run([str(CASE), "later"], environment(sim_order="late", sim_compute=compute))
+    found = run.result()
+    line = 1 + CASE.read_text().splitlines().index(
+        next(one for one in CASE.read_text().splitlines() if "the wrong line" in one)
+    )
+    text = "device-side assert triggered: aten::index_select "
+    text += f"(errors.py:{line}): index out of range in self"
+
+    assert found.pop("the next calls") == ["nothing", "torch.Size([2, 3])"]
+    assert found.pop("the host") == ["nothing", "2.0"]
+    assert found == {name: ["AcceleratorError", "CUDA error: " + text] for name in found}
+    assert run.err.count("simcuda: ") == 1 and f"simcuda: {text}\n" in run.err

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Missing edges in PyTorch programs: said by the checker, and seen in the numbers."""
 
+import html
 import json
 import os
 import re
@@ -18,6 +19,7 @@ RIGHT = {
     "freed_while_copied_out": 3.0,
     "used_before_it_is_back": 6.0,
     "brought_back_into_the_copy_streams_memory": 6.0,
+    "cloned_on_the_copy_stream": 9.0,
     "staging_buffer_used_again": 3.0,
     "host_reads_before_the_copy_is_done": 3.0,
     "host_writes_while_the_batch_is_copied": 3.0,
@@ -32,6 +34,7 @@ PLACES = {
         "again = second.to",
         "twice = back * 2",
     ),
+    "cloned_on_the_copy_stream": ("thrice = mine * 3", "mine = rows.clone()"),
     "staging_buffer_used_again": ("kept.copy_(second", "taken = kept.to"),
     "host_reads_before_the_copy_is_done": ("kept.sum()", "kept.copy_(act"),
     "host_writes_while_the_batch_is_copied": ("batch.fill_(5.0)", "sent.copy_(batch"),
@@ -109,6 +112,15 @@ def test_rehearse_ends_with_3_where_it_found_races(
         text=True,
         timeout=300,
     )
-    report = json.loads((tmp_path / "run" / "rank0.json").read_text())
+    device = json.loads((tmp_path / "run" / "rank0.json").read_text())["device"]
+    told = re.findall(r"simcuda: race \d+: (.*)\nsimcuda: +(.*)", done.stderr)
 
-    assert (done.returncode, report["device"]["races"]) == (status, races), done.stderr
+    assert (done.returncode, device["races"]) == (status, races), done.stderr
+    assert device["races_said"] == [f"{now} {before}" for now, before in told]
+    assert len(told) == races
+    show = [str(prefix() / "bin" / "actswap"), "report", str(tmp_path / "run")]
+    text = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    page = tmp_path / "page.html"
+    subprocess.run([*show, "--html", str(page)], check=True, capture_output=True)
+    for said in device["races_said"]:
+        assert said in text and html.escape(said) in page.read_text()

@@ -246,6 +246,7 @@ void as_page_how(const struct as_page *page)
     put_settings(page);
     put_list(page, "warnings", "warnings");
     put_list(page, "degraded", "degraded");
+    put_list(page, "device.races_said", "races");
     put_list(page, "kept", "left on the device");
     put_list(page, "notes", "left alone");
     put_row(page, "report", page->rank->file);

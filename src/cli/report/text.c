@@ -319,6 +319,7 @@ void as_report_text(const struct as_run *run, FILE *out, struct as_look look, si
     (void)fputc('\n', out);
     print_verdict(&page);
     print_list(&page, "degraded", "degraded");
+    print_list(&page, "device.races_said", "races");
     print_list(&page, "notes", "left alone");
     print_list(&page, "warnings", "warnings");
     line(&page, "not in it", as_words_lacking(rank->report, words));

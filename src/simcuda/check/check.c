@@ -20,6 +20,7 @@ void sim_check_place(struct sim_entry *entry, const struct sim_entry *tail)
 struct access {
     struct sim_look look;
     struct sim_report report;
+    const struct sim_entry *entry; // the host function that makes it, or NULL
 };
 
 static void found(void *arg, const struct sim_found *found)
@@ -30,16 +31,33 @@ static void found(void *arg, const struct sim_found *found)
     sim_report_say(&access->report);
 }
 
+// What a host function does is seen when it runs. Work that comes after it cannot be done
+// by then; the host comes after it from when it was told.
+static bool is_later(void *arg, const struct sim_note *note)
+{
+    const struct access *access = arg;
+    const struct sim_stamp *own = access->entry->stamp;
+    const struct sim_entry *other;
+
+    if (note->lane == SIM_LANE_HOST)
+        return note->epoch > access->entry->told;
+    other = sim_entry_pending_at(note->lane, note->epoch);
+    return other && sim_clock_has(&other->stamp->past, own->lane, own->epoch);
+}
+
 static void look(const struct sim_access *what, const struct sim_note *note,
                  const struct sim_clock *past, bool write, bool contents)
 {
+    const struct sim_entry *within = sim_entry_running();
     struct access access = {
         .look = {.note = *note,
                  .past = past,
                  .write = write,
                  .contents = contents,
+                 .is_later = within ? is_later : NULL,
                  .found = found,
                  .arg = &access},
+        .entry = within,
         .report = {.site = note->site, .write = write, .bytes = what->bytes},
     };
 
@@ -60,6 +78,22 @@ static void look_at_all(const struct sim_access *accesses, size_t count,
             look(&accesses[i], note, past, true, contents);
 }
 
+static struct sim_note note_of(const struct sim_entry *entry)
+{
+    const struct sim_site site = {
+        .name = entry->task.name,
+        .place = entry->task.line,
+        .stream = entry->stream,
+        .device = entry->device,
+    };
+
+    return (struct sim_note){
+        .lane = entry->stamp->lane,
+        .epoch = entry->stamp->epoch,
+        .site = sim_site_intern(&site),
+    };
+}
+
 void sim_check_entry(const struct sim_entry *entry)
 {
     const struct sim_lost *what = &entry->task.lost;
@@ -67,17 +101,7 @@ void sim_check_entry(const struct sim_entry *entry)
     if (!entry->stamp || !what->count)
         return;
 
-    const struct sim_site site = {
-        .name = entry->task.name,
-        .place = entry->task.line,
-        .stream = entry->stream,
-        .device = entry->device,
-    };
-    const struct sim_note note = {
-        .lane = entry->stamp->lane,
-        .epoch = entry->stamp->epoch,
-        .site = sim_site_intern(&site),
-    };
+    const struct sim_note note = note_of(entry);
 
     // A graph's own memory is free for others between its replays.
     look_at_all(what->accesses, what->count, &note, &entry->stamp->past,
@@ -98,17 +122,34 @@ void sim_check_host(const void *address, size_t bytes, bool write, const char *n
         return;
 
     const struct sim_access what = {.address = address, .bytes = bytes, .write = write};
-    const struct sim_site site = {.name = name, .place = sim_check_line(), .device = -1};
+    const struct sim_entry *within = sim_entry_running();
+    const char *place = within ? within->task.line : sim_check_line();
 
     sim_queue_lock();
-    const struct sim_note note = {
-        .lane = SIM_LANE_HOST,
-        .epoch = sim_clock_tick_host(),
-        .site = sim_site_intern(&site),
-    };
+    if (within) {
+        const struct sim_note note = note_of(within);
 
-    look_at_all(&what, 1, &note, sim_clock_host(), true);
+        look_at_all(&what, 1, &note, &within->stamp->past, false);
+    } else {
+        const struct sim_site site = {.name = name, .place = place, .device = -1};
+        const struct sim_note note = {
+            .lane = SIM_LANE_HOST,
+            .epoch = sim_clock_tick_host(),
+            .site = sim_site_intern(&site),
+        };
+
+        look_at_all(&what, 1, &note, sim_clock_host(), true);
+    }
     sim_queue_unlock();
+}
+
+// Whatever it does then may be to tell the program so.
+void sim_check_begin(struct sim_entry *entry)
+{
+    if (!entry->stamp)
+        return;
+    entry->told = sim_clock_host_epoch();
+    sim_clock_tell_host(&entry->stamp->past);
 }
 
 void sim_check_lines(const char *(*line)(void))

@@ -28,6 +28,9 @@ void sim_check_place(struct sim_entry *entry, const struct sim_entry *tail);
 // It was submitted: what it reads and writes is compared.
 void sim_check_entry(const struct sim_entry *entry);
 
+// A host function begins.
+void sim_check_begin(struct sim_entry *entry);
+
 // --- Without the lock
 
 // The line of the program that the thread is at, for a task; NULL: not known, or off. Not

@@ -87,6 +87,11 @@ void sim_clock_tell_host(const struct sim_clock *clock)
     sim_clock_join(&host, clock);
 }
 
+uint64_t sim_clock_host_epoch(void)
+{
+    return host.count ? host.epochs[SIM_LANE_HOST] : 0;
+}
+
 uint64_t sim_clock_tick_host(void)
 {
     grow(&host, SIM_LANE_HOST + 1);

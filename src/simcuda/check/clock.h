@@ -7,7 +7,8 @@
 // An entry of the queue is a point on a lane, with an epoch that grows along it; each
 // comes after all earlier ones of its lane. A clock says, for each lane, up to which epoch
 // all is in the past. The host is lane 0 and is one: how its threads wait for each other
-// is not seen, so what one of them was told is taken to be known to all.
+// is not seen, so what one of them was told is taken to be known to all from then on. A
+// host function may tell the program that it has begun, and what comes before it is over.
 //
 // There are as many lanes as entries were ever unordered at once, roughly one a stream: an
 // entry takes over any lane whose last entry it comes after.
@@ -50,5 +51,6 @@ void sim_clock_tell_host(const struct sim_clock *clock);
 
 // A new epoch of the host: what it does now comes before all that is submitted later.
 uint64_t sim_clock_tick_host(void);
+uint64_t sim_clock_host_epoch(void); // the last
 
 #endif

@@ -28,6 +28,8 @@ static size_t pair_capacity;
 static size_t pair_count;
 // Read without the lock for the run's report.
 static atomic_ulong races, unwritten, clashes;
+static char *said[SAID_MAX];
+static atomic_uint said_count;
 
 // --- Sites
 
@@ -172,6 +174,24 @@ static void add_before(struct line *line, const struct sim_report *report,
     }
 }
 
+static void add_now(struct line *line, const struct sim_report *report,
+                    const struct sim_site *now)
+{
+    add_site(line, now);
+    add(line, " %s ", report->write ? "writes" : "reads");
+    add_bytes(line, report->bytes);
+    add(line, " at %p",
+        (void *)report->found->address); // NOLINT(performance-no-int-to-ptr)
+}
+
+static void print(struct line *line)
+{
+    line->text[line->used++] = '\n';
+    if (write(STDERR_FILENO, line->text, line->used) < 0)
+        return;
+    line->used = 0;
+}
+
 static void say(const struct sim_report *report, const struct sim_site *now,
                 const struct sim_site *before)
 {
@@ -181,32 +201,53 @@ static void say(const struct sim_report *report, const struct sim_site *now,
         add(&line, "simcuda: unwritten: ");
     else
         add(&line, "simcuda: race %lu: ", (unsigned long)races);
-    add_site(&line, now);
-    add(&line, " %s ", report->write ? "writes" : "reads");
-    add_bytes(&line, report->bytes);
-    add(&line, " at %p\n",
-        (void *)report->found->address); // NOLINT(performance-no-int-to-ptr)
-    if (write(STDERR_FILENO, line.text, line.used) < 0)
-        return;
+    add_now(&line, report, now);
+    print(&line);
     line.used = 0;
     add(&line, "simcuda:    ");
     add_before(&line, report, before);
-    line.text[line.used++] = '\n';
-    if (write(STDERR_FILENO, line.text, line.used) < 0)
-        return;
+    print(&line);
     line.used = 0;
-    if (pair_count == SAID_MAX)
-        add(&line, "simcuda: further ones are counted only\n");
-    if (line.used && write(STDERR_FILENO, line.text, line.used) < 0)
-        return;
+    if (pair_count == SAID_MAX) {
+        add(&line, "simcuda: further ones are counted only");
+        print(&line);
+    }
 }
 
-// --- Pairs
+// For the run's report: both lines in one.
+static void keep(const struct sim_report *report, const struct sim_site *now,
+                 const struct sim_site *before)
+{
+    struct line line = {.used = 0};
+
+    if (report->found->clash == SIM_CLASH_FRESH || said_count == SAID_MAX)
+        return;
+    add_now(&line, report, now);
+    add(&line, " ");
+    add_before(&line, report, before);
+    line.text[line.used] = '\0';
+
+    char *text = strdup(line.text);
+
+    if (text)
+        said[said_count++] = text;
+}
+
+const char *sim_race_said(unsigned which)
+{
+    return which < said_count ? said[which] : NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
 
 // Streams come and go: a place is its name and line.
 static bool same_place(unsigned a, unsigned b)
 {
-    return sites[a].name == sites[b].name && sites[a].place == sites[b].place;
+    return same_text(sites[a].name, sites[b].name) &&
+           same_text(sites[a].place, sites[b].place);
 }
 
 static bool is_new(const struct pair *pair)
@@ -241,15 +282,19 @@ void sim_report_say(const struct sim_report *report)
     const unsigned before = found->has_before ? found->before.site : report->site;
     const struct pair pair = {report->site, before, found->clash};
 
-    clashes += found->clash != SIM_CLASH_FRESH;
+    clashes += found->clash != SIM_CLASH_FRESH && !found->again;
     if (!remember(&pair))
         return;
     if (found->clash == SIM_CLASH_FRESH)
         unwritten++;
     else
         races++;
+
+    const struct sim_site *other = found->has_before ? &sites[before] : NULL;
+
     if (pair_count <= SAID_MAX)
-        say(report, &sites[report->site], found->has_before ? &sites[before] : NULL);
+        say(report, &sites[report->site], other);
+    keep(report, &sites[report->site], other);
     if (sim_check() == SIM_CHECK_FIRST && races)
         sim_fail("stopped at the first race (ACTSWAP_SIM_CHECK=first-race)");
 }

@@ -32,6 +32,10 @@ struct sim_report {
 
 void sim_report_say(const struct sim_report *report);
 
+// The first races in words, each in one line that stays; NULL: no more. Any thread, without
+// the lock. libactswap finds it by name.
+const char *sim_race_said(unsigned which);
+
 // How many accesses clashed, and how many of them were said or would have been: each pair
 // of places once.
 unsigned long sim_report_clashes(void);

@@ -126,26 +126,40 @@ static bool is_known(const struct sim_note *note)
 
 struct finds {
     const struct sim_look *look;
-    unsigned seen; // by clash
+    unsigned last[SIM_CLASHES]; // the site that was found last + 1, by clash
 };
+
+static const unsigned no_site = -1u;
 
 static void report(struct finds *finds, enum sim_clash clash, const struct cell *cell,
                    const struct sim_note *before, uintptr_t address)
 {
     struct sim_found found = {.clash = clash, .address = address, .reused = cell->reused};
+    const unsigned site = before ? before->site + 1 : no_site;
 
-    if (finds->seen >> clash & 1)
+    if (finds->last[clash] == site)
         return;
-    finds->seen |= 1u << clash;
+    found.again = finds->last[clash];
+    finds->last[clash] = site;
     found.has_before = before;
     if (before)
         found.before = *before;
     finds->look->found(finds->look->arg, &found);
 }
 
-static bool ordered(const struct sim_look *look, const struct sim_note *before)
+static bool is_earlier(const struct sim_look *look, const struct sim_note *note)
 {
-    return sim_clock_has(look->past, before->lane, before->epoch);
+    return sim_clock_has(look->past, note->lane, note->epoch);
+}
+
+static bool is_later(const struct sim_look *look, const struct sim_note *note)
+{
+    return look->is_later && look->is_later(look->arg, note);
+}
+
+static bool ordered(const struct sim_look *look, const struct sim_note *note)
+{
+    return is_earlier(look, note) || is_later(look, note);
 }
 
 static void compare(struct finds *finds, const struct cell *cell, uintptr_t address)
@@ -166,10 +180,21 @@ static void compare(struct finds *finds, const struct cell *cell, uintptr_t addr
 
 // --- Remembering
 
-static void set_write(struct cell *cell, const struct sim_note *note)
+// Of what the cell remembers only that stays which comes after the write.
+static void set_write(struct cell *cell, const struct sim_look *look)
 {
-    free(cell->reads);
-    *cell = (struct cell){.written = true, .write = *note};
+    unsigned kept = 0;
+
+    if (cell->written && is_later(look, &cell->write))
+        return;
+    for (unsigned i = 0; i < cell->read_count; i++)
+        if (is_later(look, &cell->reads[i]))
+            cell->reads[kept++] = cell->reads[i];
+    cell->read_count = kept;
+    cell->content = SIM_CONTENT_ANY;
+    cell->reused = false;
+    cell->written = true;
+    cell->write = look->note;
 }
 
 // Reads before this one need not be remembered: who comes after this comes after them.
@@ -177,8 +202,10 @@ static void add_read(struct cell *cell, const struct sim_look *look)
 {
     unsigned kept = 0;
 
+    if (cell->written && is_later(look, &cell->write))
+        return;
     for (unsigned i = 0; i < cell->read_count; i++)
-        if (!ordered(look, &cell->reads[i]))
+        if (!is_earlier(look, &cell->reads[i]))
             cell->reads[kept++] = cell->reads[i];
     cell->read_count = kept;
     if (kept == cell->read_capacity) {
@@ -220,8 +247,8 @@ static bool alike(const struct cell *a, const struct cell *b)
            !a->read_count && !b->read_count;
 }
 
-// Drops cells that remember nothing, and joins neighbours that remember the same.
-static void sweep(void)
+// Neighbours that remember the same are joined.
+void sim_shadow_sweep(void)
 {
     struct sim_range *before = NULL;
 
@@ -261,7 +288,8 @@ static void clear(uintptr_t start, uintptr_t end)
     }
 }
 
-static void remember_read(uintptr_t start, uintptr_t end, const struct sim_look *look)
+// In each piece by itself.
+static void remember(uintptr_t start, uintptr_t end, const struct sim_look *look)
 {
     for (uintptr_t at = start; at < end;) {
         struct sim_range *range = first_in(at, end);
@@ -269,7 +297,10 @@ static void remember_read(uintptr_t start, uintptr_t end, const struct sim_look 
         if (!range || range->start > at)
             range = enter(at, range ? range->start : end, take_cell());
         forget_known(cell_of(range));
-        add_read(cell_of(range), look);
+        if (look->write)
+            set_write(cell_of(range), look);
+        else
+            add_read(cell_of(range), look);
         at = range->start + range->bytes;
     }
 }
@@ -277,7 +308,7 @@ static void remember_read(uintptr_t start, uintptr_t end, const struct sim_look 
 static void cut_out(uintptr_t start, uintptr_t end)
 {
     if (range_count > 2 * swept_count + SWEEP_AFTER)
-        sweep();
+        sim_shadow_sweep();
     cut_at(start);
     cut_at(end);
 }
@@ -285,7 +316,7 @@ static void cut_out(uintptr_t start, uintptr_t end)
 void sim_shadow_access(uintptr_t start, size_t bytes, const struct sim_look *look)
 {
     const uintptr_t end = start + bytes;
-    struct finds finds = {look, 0};
+    struct finds finds = {.look = look};
 
     if (!bytes)
         return;
@@ -293,16 +324,10 @@ void sim_shadow_access(uintptr_t start, size_t bytes, const struct sim_look *loo
     for (struct sim_range *range = first_in(start, end); range;
          range = first_in(range->start + range->bytes, end))
         compare(&finds, cell_of(range), range->start);
-    if (!look->write) {
-        remember_read(start, end, look);
-        return;
-    }
-    clear(start, end);
-
-    const unsigned cell = take_cell();
-
-    set_write(&cells[cell], &look->note);
-    (void)enter(start, end, cell);
+    // One piece from now on, as nothing that is remembered comes after it.
+    if (look->write && !look->is_later)
+        clear(start, end);
+    remember(start, end, look);
 }
 
 static void set_content(uintptr_t start, size_t bytes, enum sim_content content)

@@ -36,6 +36,7 @@ enum sim_clash {
     SIM_CLASH_READ, // a write with an earlier read
     SIM_CLASH_FRESH, // a read of what nobody has written
     SIM_CLASH_FREED, // a use of what was freed
+    SIM_CLASHES,
 };
 
 struct sim_found {
@@ -44,6 +45,7 @@ struct sim_found {
     struct sim_note before; // with which; FREED: the last write
     uintptr_t address;
     bool reused; // the memory was freed and given out again between the two
+    bool again; // not the first of its kind that the access finds
 };
 
 struct sim_look {
@@ -51,7 +53,10 @@ struct sim_look {
     const struct sim_clock *past; // of the access
     bool write;
     bool contents; // what may be read there matters
-    // Called for the first clash of each kind.
+    // Of an access that is seen when it is made, not when it is submitted: whether what
+    // is remembered comes after it. NULL: nothing does.
+    bool (*is_later)(void *arg, const struct sim_note *note);
+    // Called for each clash, but not twice in a row for the same kind and site.
     void (*found)(void *arg, const struct sim_found *found);
     void *arg;
 };
@@ -66,6 +71,9 @@ void sim_shadow_free(uintptr_t start, size_t bytes);
 
 // Nothing is remembered of the bytes.
 void sim_shadow_forget(uintptr_t start, size_t bytes);
+
+// Drops cells that remember nothing, which happens by itself from time to time.
+void sim_shadow_sweep(void);
 
 // How many cells there are.
 size_t sim_shadow_count(void);

@@ -16,7 +16,8 @@
 enum { PENDING_MAX = 16384, MAKE_ROOM = 1024 };
 
 // A host function may wait for the program. One that takes longer than this is taken to do
-// so, and others' work no longer waits for it.
+// so, and others' work no longer waits for it. The program may as well wait for a host
+// function, by means that are not CUDA's: none is left to lie for longer.
 enum { USER_PATIENCE_NS = 200000000 };
 
 // Owned by `after`; `before` is NULL once that one is done.
@@ -35,6 +36,7 @@ static struct {
     struct timespec user_deadline; // from then on others' work does not wait for it
     uint64_t numbers;
     unsigned pending;
+    unsigned user_pending; // of them, host functions
     struct sim_entry *ready; // wanted, nothing missing, something to run: by number
     struct sim_entry *idle; // likewise, nothing to run
     struct sim_entry *oldest, *newest;
@@ -44,7 +46,7 @@ static struct {
     .done = PTHREAD_COND_INITIALIZER,
 };
 
-static __thread bool inside;
+static __thread const struct sim_entry *inside;
 
 void sim_queue_lock(void)
 {
@@ -57,6 +59,11 @@ void sim_queue_unlock(void)
 }
 
 bool sim_queue_inside(void)
+{
+    return inside;
+}
+
+const struct sim_entry *sim_entry_running(void)
 {
     return inside;
 }
@@ -77,6 +84,15 @@ struct sim_entry *sim_entry_create(const struct sim_task *task)
 uint64_t sim_entry_age(const struct sim_entry *entry)
 {
     return queue.numbers - entry->number;
+}
+
+const struct sim_entry *sim_entry_pending_at(unsigned lane, uint64_t epoch)
+{
+    const struct sim_entry *at = queue.newest;
+
+    while (at && (at->stamp->lane != lane || at->stamp->epoch != epoch))
+        at = at->older;
+    return at;
 }
 
 struct sim_entry *sim_entry_hold(struct sim_entry *entry)
@@ -175,6 +191,7 @@ static void unlink_pending(struct sim_entry *entry)
     else
         queue.newest = entry->older;
     queue.pending--;
+    queue.user_pending -= entry->task.calls_user;
 }
 
 // For an entry that misses nothing.
@@ -259,18 +276,20 @@ static struct timespec in_patience(void)
 static void run(struct sim_entry *entry)
 {
     const struct sim_task task = entry->task;
-    const bool was_inside = inside;
+    const struct sim_entry *const was_inside = inside;
     bool *const busy = task.calls_user ? &queue.calling_user : &queue.running;
 
     entry->wanted = true;
     *busy = true;
     if (task.calls_user) {
+        sim_check_begin(entry);
         queue.user_deadline = in_patience();
         pthread_cond_broadcast(&queue.done);
     }
     sim_queue_unlock();
-    inside = true;
-    task.run(task.arg);
+    inside = entry;
+    if (!sim_asserted())
+        task.run(task.arg);
     if (task.destroy)
         task.destroy(task.arg);
     inside = was_inside;
@@ -304,17 +323,41 @@ static struct sim_entry *take_ready(bool user_too)
     return entry;
 }
 
-// Whether something runs that what is ready waits for: one entry runs at a time.
-static bool is_busy(void)
+static bool is_past(const struct timespec *time)
 {
     struct timespec now;
 
-    if (queue.running || !queue.calling_user)
-        return queue.running;
     clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec < queue.user_deadline.tv_sec ||
-           (now.tv_sec == queue.user_deadline.tv_sec &&
-            now.tv_nsec < queue.user_deadline.tv_nsec);
+    return now.tv_sec > time->tv_sec ||
+           (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+}
+
+// Whether something runs that what is ready waits for: one entry runs at a time.
+static bool is_busy(void)
+{
+    return queue.running || (queue.calling_user && !is_past(&queue.user_deadline));
+}
+
+// The host function that was submitted first, of those that nobody wants yet; or NULL.
+static struct sim_entry *first_unwanted(void)
+{
+    struct sim_entry *at = queue.user_pending ? queue.oldest : NULL;
+
+    while (at && (at->wanted || !at->task.calls_user))
+        at = at->newer;
+    return at;
+}
+
+static void await_work(void)
+{
+    struct sim_entry *next = first_unwanted();
+
+    if (!next)
+        pthread_cond_wait(&queue.work, &queue.lock);
+    else if (is_past(&next->due))
+        sim_entry_want(next);
+    else
+        pthread_cond_timedwait(&queue.work, &queue.lock, &next->due);
 }
 
 static void *work(void *unused)
@@ -323,7 +366,7 @@ static void *work(void *unused)
     sim_queue_lock();
     for (;;) {
         while (!queue.ready || queue.running)
-            pthread_cond_wait(&queue.work, &queue.lock);
+            await_work();
         run(take_ready(true));
     }
     return NULL;
@@ -345,15 +388,19 @@ static void start_worker(void)
     queue.started = true;
 }
 
+static void wake_worker(void)
+{
+    if (!queue.started)
+        start_worker();
+    pthread_cond_signal(&queue.work);
+}
+
 // What is ready must not lie there once the lock is let go of. Whoever runs an entry now
 // does this after it.
 static void leave_to_worker(void)
 {
-    if (!queue.ready || queue.running)
-        return;
-    if (!queue.started)
-        start_worker();
-    pthread_cond_signal(&queue.work);
+    if (queue.ready && !queue.running)
+        wake_worker();
 }
 
 static void wait_for_others(void)
@@ -462,6 +509,11 @@ void sim_entry_enqueue(struct sim_entry *entry)
         queue.oldest = entry;
     queue.newest = entry;
     queue.pending++;
+    if (entry->task.calls_user) {
+        entry->due = in_patience();
+        queue.user_pending++;
+        wake_worker();
+    }
     for (const struct sim_edge *edge = entry->in; edge; edge = edge->next_in)
         start_after(entry, edge->before);
     sim_timeline_place(&entry->when, &entry->task.cost, entry->device);

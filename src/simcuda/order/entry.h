@@ -5,13 +5,15 @@
 // The graph of entries, and who runs them: one at a time, a thread that waits for one or
 // else the queue's own. What the edges are is decided in stream.c; here it is only kept
 // that nothing runs before its edges allow, nor, under `late`, before somebody wants it,
-// nor, by a seed, before it is chosen (schedule.h) or wanted.
+// nor, by a seed, before it is chosen (schedule.h) or wanted. Host functions alone are
+// wanted by the queue itself after a while: the program may be waiting for what they say.
 //
 // Thread-safety: one lock for the whole queue, taken by the caller where a function
 // says so.
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "simcuda/order/queue.h"
 
@@ -32,6 +34,8 @@ struct sim_entry {
     int device;
     bool replayed; // a graph's node
     struct sim_stamp *stamp; // the checker's; NULL: it is off
+    struct timespec due; // a host function: it runs by then, wanted or not
+    uint64_t told; // the host's epoch when it was told of a host function's beginning
     bool open; // the schedule's
     struct sim_entry *open_before, *open_after;
     struct sim_task task;
@@ -42,6 +46,9 @@ void sim_queue_unlock(void);
 
 // True in what an entry runs.
 bool sim_queue_inside(void);
+
+// The entry that the calling thread runs, or NULL.
+const struct sim_entry *sim_entry_running(void);
 
 // All below: with the lock held.
 
@@ -73,6 +80,10 @@ void sim_entry_await(struct sim_entry *entry);
 
 // How many entries were submitted since.
 uint64_t sim_entry_age(const struct sim_entry *entry);
+
+// With the checker on: the entry that is not done at that place of the checker's order, or
+// NULL.
+const struct sim_entry *sim_entry_pending_at(unsigned lane, uint64_t epoch);
 
 struct sim_entry *sim_entry_hold(struct sim_entry *entry);
 void sim_entry_release(struct sim_entry *entry); // NULL is fine

@@ -138,6 +138,8 @@ static void start(void)
 
 cudaError_t sim_error(cudaError_t error)
 {
+    if (!error && sim_asserted())
+        error = cudaErrorAssert;
     if (error)
         last_error = error;
     return error;
@@ -150,7 +152,10 @@ cudaError_t sim_enter(const char *function)
     if (forked)
         return sim_error(cudaErrorInitializationError);
     sim_guard_look();
-    return sim_error(sim_faults_next(function));
+
+    const cudaError_t fault = sim_faults_next(function);
+
+    return fault ? sim_error(fault) : cudaSuccess;
 }
 
 int sim_device_count(void)
@@ -217,7 +222,7 @@ cudaError_t cudaGetLastError(void)
 {
     cudaError_t error = last_error;
 
-    last_error = cudaSuccess;
+    last_error = sim_asserted() ? cudaErrorAssert : cudaSuccess;
     return error;
 }
 

@@ -49,7 +49,8 @@ cudaError_t sim_enter(const char *function);
             return sim_error(unsafe_);                                                   \
     } while (0)
 
-// Records the thread's last error, if it is one, and returns it.
+// Records the thread's last error, if it is one, and returns it. Success becomes
+// cudaErrorAssert once the device has stopped (sim_assert).
 cudaError_t sim_error(cudaError_t error);
 
 int sim_device_count(void);

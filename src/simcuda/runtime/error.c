@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "simcuda/runtime/device.h"
 #include "simcuda/runtime/newer.h"
+#include "simcuda/simcuda.h"
 
 #define NAME(error)                                                                      \
     {                                                                                    \
@@ -173,8 +178,32 @@ const char *cudaGetErrorName(cudaError_t error)
     return "unrecognized error code";
 }
 
+static char assertion[440];
+static atomic_int asserting; // 1: its text is being written, 2: it is there
+
+void sim_assert(const char *text)
+{
+    int none = 0;
+
+    if (!atomic_compare_exchange_strong(&asserting, &none, 1))
+        return;
+    (void)snprintf(assertion, sizeof(assertion), "device-side assert triggered: %.400s",
+                   text);
+    // A message is a line.
+    assertion[strcspn(assertion, "\n")] = '\0';
+    dprintf(STDERR_FILENO, "simcuda: %s\n", assertion);
+    asserting = 2;
+}
+
+bool sim_asserted(void)
+{
+    return asserting == 2;
+}
+
 const char *cudaGetErrorString(cudaError_t error)
 {
+    if (error == cudaErrorAssert && sim_asserted())
+        return assertion;
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
         if (errors[i].error == error)
             return errors[i].text;

@@ -11,10 +11,10 @@ static __thread unsigned pass_depth;
 static __thread const char *pass_name;
 static __thread unsigned allow_depth;
 
-// The next launch of `kernel` writes only these; NULL: nothing is known.
+// The next launch of `kernel` writes only what these do; NULL: nothing is known.
 static __thread struct named {
     const char *kernel;
-    const struct sim_access *writes;
+    const struct sim_access *accesses;
     size_t count;
 } named;
 
@@ -60,9 +60,9 @@ void sim_launches_forbid(void)
     allow_depth--;
 }
 
-void sim_launch_begin(const char *kernel, const struct sim_access *writes, size_t count)
+void sim_launch_begin(const char *kernel, const struct sim_access *accesses, size_t count)
 {
-    named = (struct named){kernel, writes, count};
+    named = (struct named){kernel, accesses, count};
 }
 
 void sim_launch_end(void)
@@ -76,7 +76,7 @@ bool sim_launch_leaves(const char *kernel, struct sim_lost *lost)
 
     *lost = (struct sim_lost){.all = !known && !allow_depth};
     if (known)
-        *lost = (struct sim_lost){.accesses = named.writes, .count = named.count};
+        *lost = (struct sim_lost){.accesses = named.accesses, .count = named.count};
     sim_launch_end();
     sim_values_lose(lost);
     return allow_depth || sim_compute() != SIM_VALUES;

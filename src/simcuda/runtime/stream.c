@@ -188,6 +188,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
         return sim_error(cudaErrorInvalidValue);
     return sim_error(sim_queue_submit(stream, &(struct sim_task){
                                                   .name = "host function",
+                                                  .line = sim_check_line(),
                                                   .run = function,
                                                   .arg = arg,
                                                   .calls_user = true,
@@ -222,6 +223,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t func
     *callback = (struct callback){stream, function, arg};
     return sim_error(sim_queue_submit(stream, &(struct sim_task){
                                                   .name = "stream callback",
+                                                  .line = sim_check_line(),
                                                   .run = run_callback,
                                                   .destroy = free,
                                                   .arg = callback,

@@ -8,6 +8,7 @@
 #include <ATen/Functions.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/cuda/CUDAException.h>
 
 #include "assume.hpp"
 #include "check.hpp"
@@ -304,7 +305,7 @@ static int64_t picked(const Operator &op, const at::Tensor &self, const at::Tens
     const c10::DeviceGuard guard(mask.device());
     check_reads(op, {mask}, mask.get_device());
     const int error = sim_drain(current_stream(mask.get_device()));
-    TORCH_CHECK(!error, "CUDA error ", error, " before a mask is counted");
+    C10_CUDA_CHECK(static_cast<cudaError_t>(error));
     const int64_t set = aliases.tensor(mask, false).sum().item<int64_t>();
     const auto all = c10::multiply_integers(at::infer_size(self.sizes(), mask.sizes()));
     return mask.numel() ? set * (all / mask.numel()) : 0;
@@ -404,7 +405,7 @@ void host_scalar(const Operator &op, c10::DispatchKeySet keys, Stack *stack)
         check_reads(op, {read}, read.get_device());
         const int error =
             sim_read(current_stream(read.get_device()), read.element_size());
-        TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
+        C10_CUDA_CHECK(static_cast<cudaError_t>(error));
         const auto type = at::dtype(read.scalar_type());
         stack->back() =
             (is_integral(read) ? at::zeros({}, type) : at::ones({}, type)).item();

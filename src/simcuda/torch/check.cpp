@@ -82,14 +82,19 @@ const char *backward_line(torch::autograd::Node &node)
 const char *line()
 {
     watch_allocator();
+    return line_of_call();
+}
+
+} // namespace
+
+const char *line_of_call()
+{
     const auto node = torch::autograd::get_current_node();
     const char *own = program_line();
     if (!node)
         note_forward(own);
     return !own && node ? backward_line(*node) : own;
 }
-
-} // namespace
 
 bool checks()
 {

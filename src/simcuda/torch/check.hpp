@@ -13,6 +13,10 @@ namespace simtorch
 
 bool checks();
 
+// The line of the program that the thread is at, "train.py:31", or in a backward that of
+// the forward: a text that lives as long as the process; or NULL.
+const char *line_of_call();
+
 // Once, when the bodies are activated.
 void check_start();
 

@@ -11,6 +11,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/cuda/EmptyTensor.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/cuda/CUDAException.h>
 
 namespace simtorch
 {
@@ -236,7 +237,7 @@ void host_eager(const Operator &op, c10::DispatchKeySet, Stack *stack)
         first[i] = alias;
     }
     const int error = sim_drain(current_stream(device));
-    TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
+    C10_CUDA_CHECK(static_cast<cudaError_t>(error));
     op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 
     first = top(stack, op.returns());

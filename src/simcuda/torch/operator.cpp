@@ -9,6 +9,7 @@
 #include <ATen/record_function.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -76,9 +77,33 @@ std::string full_name(const c10::OperatorName &name)
     return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
+struct Queued {
+    Call call;
+    const char *line; // of the program, if it may refuse; or NULL
+};
+
+// Whether a kernel may find numbers that it cannot do with: indices, labels, chances.
+bool may_refuse(const Call &call)
+{
+    bool integers = false;
+    const auto look = [&](const at::Tensor &tensor) {
+        integers |= tensor.defined() &&
+                    c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
+    };
+    for (const auto &value : call.arguments) {
+        if (value.isTensor())
+            look(value.toTensor());
+        else if (value.isTensorList() || value.isOptionalTensorList())
+            for (const auto &item : value.toListRef())
+                if (item.isTensor())
+                    look(item.toTensor());
+    }
+    return integers || call.op.random;
+}
+
 // The call that this thread is submitting, and what it refused.
 struct Submitting {
-    explicit Submitting(const Call *submitted) : call(submitted), before(innermost)
+    explicit Submitting(const Queued *submitted) : call(submitted), before(innermost)
     {
         innermost = this;
     }
@@ -90,7 +115,7 @@ struct Submitting {
     Submitting &operator=(const Submitting &) = delete;
 
     static thread_local Submitting *innermost;
-    const Call *call;
+    const Queued *call;
     Submitting *before;
     std::exception_ptr thrown;
 };
@@ -118,7 +143,8 @@ void replay(const Call &captured)
 
 void call_run(void *arg)
 {
-    Call &call = *static_cast<Call *>(arg);
+    auto *queued = static_cast<Queued *>(arg);
+    Call &call = queued->call;
     const char *name = call.op.name.c_str();
 
     // Reductions split their work by the number of threads; without this the queue's
@@ -142,10 +168,12 @@ void call_run(void *arg)
             call.body(call);
     } catch (const Refused &refused) {
         Submitting *within = Submitting::innermost;
-        if (within && within->call == &call)
+        const std::string line =
+            queued->line ? " (" + std::string(queued->line) + ")" : "";
+        if (within && within->call == queued)
             within->thrown = refused.thrown;
         else
-            sim_fail("%s: %s", name, message_of(refused.thrown).c_str());
+            sim_assert((name + line + ": " + message_of(refused.thrown)).c_str());
     } catch (const std::exception &) {
         sim_fail("the body of %s failed: %s", name,
                  message_of(std::current_exception()).c_str());
@@ -154,7 +182,7 @@ void call_run(void *arg)
 
 void call_destroy(void *arg)
 {
-    delete static_cast<Call *>(arg);
+    delete static_cast<Queued *>(arg);
 }
 
 bool is_cuda(const c10::IValue &value, c10::DeviceIndex *device)
@@ -269,14 +297,17 @@ void submit(Call call)
     const sim_assumption assumes = call.assumes;
     const sim_effort effort =
         call.effort ? *call.effort : effort_of(accesses.data(), accesses.size());
-    auto *queued = new Call(std::move(call));
+    const char *line = may_refuse(call) ? line_of_call() : nullptr;
+    auto *queued = new Queued{std::move(call), line};
     const sim_work work = {name, call_run, call_destroy, queued, assumes, &effort};
     const Submitting submitting(queued);
     const int error = sim_submit(stream, &work, accesses.data(), accesses.size());
-    if (error)
-        sim_fail("%s could not be queued: error %d", name, error);
     if (submitting.thrown)
         std::rethrow_exception(submitting.thrown);
+    if (sim_asserted())
+        C10_CUDA_CHECK(cudaErrorAssert);
+    if (error)
+        sim_fail("%s could not be queued: error %d", name, error);
 }
 
 void host_pass(const Operator &op, HostPass host, const Stack &arguments,

@@ -5,6 +5,7 @@
 #include <ATen/native/SparseTensorUtils.h>
 #include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <c10/cuda/CUDAException.h>
 
 #include "check.hpp"
 #include "host.hpp"
@@ -160,7 +161,7 @@ void Passage::run(const Operator &op, Stack *stack)
     for (size_t i = 0; i < op.arguments(); i++)
         first[i] = to_host(first[i], op.written[i]);
     const int error = sim_drain(current_stream(device_));
-    TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
+    C10_CUDA_CHECK(static_cast<cudaError_t>(error));
     op.handle.callBoxed(stack);
 
     for (const auto &[device, host] : written_)

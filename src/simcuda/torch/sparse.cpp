@@ -9,6 +9,7 @@
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/cuda/CUDAException.h>
 
 #include "auto.hpp"
 #include "host.hpp"
@@ -215,7 +216,7 @@ bool host_places(const Operator &op, Stack *stack, c10::DeviceIndex device)
     if (op.returns() != 1 || !dense_sizes(op, first).empty())
         return false;
     const int error = sim_drain(current_stream(device));
-    TORCH_CHECK(!error, "CUDA error ", error, " before ", op.name);
+    C10_CUDA_CHECK(static_cast<cudaError_t>(error));
     Aliases aliases;
     std::optional<Pattern> pattern;
     if (begins(op, "_coalesce")) {

@@ -5,6 +5,7 @@ python errors.py database   the database's wrong calls: how many there are, and 
                             which the device raises something else than the CPU
 python errors.py calls      each call's exception and the first line of its message
 python errors.py values     exceptions on both, at calls with numbers that the CPU refuses
+python errors.py later      what a program sees of one that is found when its work is done
 All as JSON in the last line.
 """
 
@@ -96,7 +97,30 @@ def values() -> Any:
     }
 
 
-WHICH = {"database": wrong_calls, "calls": messages, "values": values}
+def seen(call: Callable[[], Any]) -> List[str]:
+    try:
+        return ["nothing", str(call())]
+    except Exception as error:
+        return [type(error).__name__, str(error).splitlines()[0]]
+
+
+def later() -> Any:
+    table = torch.ones(4, 3, device="cuda", requires_grad=True)
+    before, kept = torch.ones(3, device="cuda"), torch.zeros(3).pin_memory()
+    torch.cuda.synchronize()
+    rows = F.embedding(torch.tensor([1, 7], device="cuda"), table)  # the wrong line
+    before.add_(1)
+    found = {"the next calls": seen(lambda: (rows * 2).shape)}
+    found["synchronize"] = seen(torch.cuda.synchronize)
+    found["again"] = seen(torch.cuda.synchronize)
+    found["a number"] = seen(lambda: before.sum().item())
+    found["a copy"] = seen(lambda: kept.copy_(before, non_blocking=True))
+    found["more memory"] = seen(lambda: torch.ones(1 << 28, device="cuda"))
+    found["the host"] = seen(lambda: torch.ones(2).sum().item())
+    return found
+
+
+WHICH = {"database": wrong_calls, "calls": messages, "values": values, "later": later}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

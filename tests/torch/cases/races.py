@@ -107,6 +107,22 @@ def brought_back_into_the_copy_streams_memory(edge: bool) -> float:
     return twice[0].item() + 0 * again.numel()
 
 
+def cloned_on_the_copy_stream(edge: bool) -> float:
+    """A clone made on the copy stream is computed with before it is there."""
+    side = torch.cuda.Stream()
+    rows = activation(3.0)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        mine = rows.clone()
+    if edge:
+        torch.cuda.current_stream().wait_stream(side)
+    thrice = mine * 3
+    value = thrice[0].item()
+    torch.cuda.synchronize()
+    mine.zero_()  # what the next one finds there
+    return value
+
+
 def staging_buffer_used_again(edge: bool) -> float:
     """One pinned buffer takes two copies, of two streams."""
     one, two, kept = torch.cuda.Stream(), torch.cuda.Stream(), pinned()
@@ -171,6 +187,7 @@ CASES: Dict[str, Callable[[bool], float]] = {
         host_reads_before_the_copy_is_done,
         host_writes_while_the_batch_is_copied,
         gradients_of_another_stream,
+        cloned_on_the_copy_stream,
     )
 }
 

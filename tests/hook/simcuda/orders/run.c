@@ -59,7 +59,10 @@ static void submit(struct run *run, cudaStream_t stream, struct body body)
 
 static void run_host(void *arg)
 {
+    const struct body *body = arg;
+
     run_body(arg);
+    sim_check_host(body->to, sizeof(int), true, "the host");
     free(arg);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the checker says, word for word, when it stops, and what it remembers.
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "simcuda/check/shadow.h"
 #include "simcuda/simcuda.h"
 
-enum { BYTES = 4096, MANY = 100000, CELLS_MAX = 1 << 17 };
+enum { BYTES = 4096, MANY = 100000, CELLS_MAX = 1 << 17, CASE_SECONDS = 60 };
 
 static char *memory;
 static cudaStream_t streams[2];
@@ -98,6 +100,160 @@ static void the_host_before_a_copy_is_done(void)
     sim_check_host(pinned, 4, false, "aten::add.Tensor on the CPU");
 }
 
+// --- Host functions, and threads of the program
+
+static int *pinned_number(void)
+{
+    int *pinned;
+
+    if (cudaMallocHost((void **)&pinned, sizeof(*pinned)))
+        exit(1);
+    *pinned = 0;
+    return pinned;
+}
+
+static void copy_to(int *pinned, int stream)
+{
+    if (cudaMemcpyAsync(pinned, memory, sizeof(*pinned), cudaMemcpyDeviceToHost,
+                        streams[stream]))
+        exit(1);
+}
+
+static void read_it(void *number)
+{
+    sim_check_host(number, sizeof(int), false, "the program");
+}
+
+static void write_it(void *number)
+{
+    sim_check_host(number, sizeof(int), true, "the program");
+}
+
+static void call(int stream, cudaHostFn_t function, void *arg)
+{
+    if (cudaLaunchHostFunc(streams[stream], function, arg))
+        exit(1);
+}
+
+static void order(int from, int to)
+{
+    cudaEvent_t event;
+
+    if (cudaEventCreate(&event) || cudaEventRecord(event, streams[from]) ||
+        cudaStreamWaitEvent(streams[to], event, 0))
+        exit(1);
+}
+
+static void synchronise(int stream)
+{
+    if (cudaStreamSynchronize(streams[stream]))
+        exit(1);
+}
+
+static void a_host_function_before_a_copy_is_done(void)
+{
+    int *pinned = pinned_number();
+
+    copy_to(pinned, 0);
+    call(1, read_it, pinned);
+    synchronise(1);
+}
+
+static void a_host_function_that_a_copy_does_not_wait_for(void)
+{
+    int *pinned = pinned_number();
+
+    call(1, write_it, pinned);
+    copy_to(pinned, 0);
+    synchronise(1);
+}
+
+// It runs when all that comes after it is submitted, and knows it.
+static void a_host_function_between_two_copies(void)
+{
+    int *pinned = pinned_number();
+
+    copy_to(pinned, 0);
+    call(0, read_it, pinned);
+    call(0, write_it, pinned);
+    order(0, 1);
+    copy_to(pinned, 1);
+    call(1, read_it, pinned);
+    synchronise(1);
+    write_it(pinned);
+}
+
+static int told;
+
+static void tell(void *number)
+{
+    (void)number;
+    __atomic_store_n(&told, 1, __ATOMIC_RELEASE);
+}
+
+static void wait_to_be_told(void)
+{
+    while (!__atomic_load_n(&told, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+static void the_program_is_told_by_a_host_function(void)
+{
+    int *pinned = pinned_number();
+
+    copy_to(pinned, 0);
+    call(0, tell, NULL);
+    wait_to_be_told();
+    read_it(pinned);
+}
+
+static void *synchronise_and_tell(void *unused)
+{
+    synchronise(0);
+    tell(unused);
+    return NULL;
+}
+
+static void the_program_is_told_by_another_thread(void)
+{
+    int *pinned = pinned_number();
+    pthread_t thread;
+
+    copy_to(pinned, 0);
+    if (pthread_create(&thread, NULL, synchronise_and_tell, NULL))
+        exit(1);
+    wait_to_be_told();
+    read_it(pinned);
+    pthread_join(thread, NULL);
+}
+
+static void *read_elsewhere(void *number)
+{
+    read_it(number);
+    return NULL;
+}
+
+static void another_thread_before_a_copy_is_done(void)
+{
+    int *pinned = pinned_number();
+    pthread_t thread;
+
+    copy_to(pinned, 0);
+    if (pthread_create(&thread, NULL, read_elsewhere, pinned) ||
+        pthread_join(thread, NULL))
+        exit(1);
+    synchronise(0);
+}
+
+// --- Several at once
+
+static void two_readers_of_two_pieces(void)
+{
+    use(1, "aten::sum", 0, 64, false);
+    use(1, "aten::max", 64, 64, false);
+    use(0, "aten::fill_", 0, BYTES, true);
+}
+
 static void nothing_that_races(void)
 {
     use(0, "aten::fill_", 0, BYTES, true);
@@ -163,6 +319,38 @@ static const struct says {
      "simcuda:    that copy to the host on stream * may not have written yet: nothing "
      "orders the two\n",
      0},
+    {"a host function before a copy is done", a_host_function_before_a_copy_is_done,
+     "races",
+     "simcuda: race 1: host function on stream * reads 4 bytes at *\n"
+     "simcuda:    that copy to the host on stream * may not have written yet: nothing "
+     "orders the two\n",
+     0},
+    {"a host function that a copy does not wait for",
+     a_host_function_that_a_copy_does_not_wait_for, "races",
+     "simcuda: race 1: host function on stream * writes 4 bytes at *\n"
+     "simcuda:    that copy to the host on stream * may write later: nothing orders the "
+     "two\n",
+     0},
+    {"a host function between two copies", a_host_function_between_two_copies, "races",
+     "", 0},
+    {"the program is told by a host function", the_program_is_told_by_a_host_function,
+     "races", "", 0},
+    {"the program is told by another thread", the_program_is_told_by_another_thread,
+     "races", "", 0},
+    {"another thread before a copy is done", another_thread_before_a_copy_is_done,
+     "races",
+     "simcuda: race 1: the program reads 4 bytes at *\n"
+     "simcuda:    that copy to the host on stream * may not have written yet: nothing "
+     "orders the two\n",
+     0},
+    {"two readers of two pieces", two_readers_of_two_pieces, "races",
+     "simcuda: race 1: aten::fill_ on stream * writes 4096 bytes at *\n"
+     "simcuda:    that aten::sum on stream * may not have read yet: nothing orders the "
+     "two\n"
+     "simcuda: race 2: aten::fill_ on stream * writes 4096 bytes at *\n"
+     "simcuda:    that aten::max on stream * may not have read yet: nothing orders the "
+     "two\n",
+     0},
     {"nothing that races", nothing_that_races, "races", "", 0},
     {"off says nothing", a_write_behind_a_write, "off", "", 0},
     {"the first race ends the run", the_same_pair_twice, "first-race",
@@ -208,6 +396,8 @@ static bool run_case(const struct says *one)
         close(ends[0]);
         setenv("ACTSWAP_SIM_CHECK", one->check, 1);
         setenv("ACTSWAP_SIM_COMPUTE", "values", 1);
+        setenv("ACTSWAP_SIM_ORDER", "late", 1);
+        alarm(CASE_SECONDS);
         set_up();
         one->run();
         _exit(0);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's kernels under mode auto: the device is told which tensors each launch writes.
+"""Triton's kernels under mode auto: the device is told which tensors each launch uses.
 
 Nothing computes them, so what they write has no values any more. Of a launch that is not
 told, or of which it cannot be said, nothing on any device has. Tried on Triton 3.9.
@@ -46,6 +46,17 @@ def tensor_of(argument: typing.Any) -> typing.Any:
     return argument
 
 
+def read_of(argument: typing.Any) -> typing.Optional[Access]:
+    """The view that it was given; None: it cannot be said, or is no device memory."""
+    tensor = tensor_of(argument)
+    if tensor is None or not tensor.is_cuda or not tensor.numel():
+        return None
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    size = (last + 1) * tensor.element_size()
+    # What it leaves out of that may never have been written.
+    return Access(tensor.data_ptr(), size, False, False, True)
+
+
 def access_to(kernel: str, argument: typing.Any) -> typing.Optional[Access]:
     """All of the storage: a kernel may go beyond the view that it was given."""
     tensor = tensor_of(argument)
@@ -74,7 +85,7 @@ class Launcher:
         self.real = real
         self.kernel = compiled.metadata.name
         self.kinds = list(compiled.src.signature.values())
-        self.found = known_writes(compiled)
+        self.found = known_uses(compiled)
         parameters = list(inspect.signature(real).parameters.values())
         self.fixed = len(parameters) - 1
         if parameters[-1].kind is not inspect.Parameter.VAR_POSITIONAL:
@@ -88,16 +99,21 @@ class Launcher:
     def accesses(self, arguments: typing.Any) -> typing.Optional[typing.List[Access]]:
         if self.found is None or len(arguments) != len(self.kinds):
             return None
-        count, places = self.found
-        taken = list(flat(self.kinds, arguments))
+        taken, read = list(flat(self.kinds, arguments)), []
         if any("tensordesc" in kind for kind, _ in taken):
             written = [one for kind, one in taken if kind[0] == "*" or "desc" in kind]
-        elif len(taken) != count:
+        elif len(taken) != self.found.taken:
             return None
         else:
-            written = [taken[i][1] for i in places if taken[i][0][0] == "*"]
+            read, written = (
+                [taken[i][1] for i in places if taken[i][0][0] == "*"]
+                for places in (self.found.read, self.found.written)
+            )
         found = [access_to(self.kernel, one) for one in written]
-        return None if None in found else typing.cast(typing.List[Access], found)
+        if None in found:
+            return None
+        known = [*map(read_of, read), *found]
+        return [access for access in known if access is not None]
 
     def __call__(self, *arguments: typing.Any) -> typing.Any:
         named = self.accesses(arguments[self.fixed :])
@@ -111,9 +127,7 @@ class Launcher:
             self.end()
 
 
-def known_writes(
-    compiled: typing.Any,
-) -> typing.Optional[typing.Tuple[int, typing.List[int]]]:
+def known_uses(compiled: typing.Any) -> typing.Optional[writes.Uses]:
     metadata = compiled.metadata
     # Scratch memory is written as well, and whose it was before is not known.
     if metadata.global_scratch_size or metadata.profile_scratch_size:
@@ -126,7 +140,7 @@ def known_writes(
     return None
 
 
-def name_writes(compiler: typing.Any) -> None:
+def name_uses(compiler: typing.Any) -> None:
     """For the life of the process: a rehearsal ends with it."""
     kernel = compiler.CompiledKernel
     start = kernel._init_handles
@@ -173,4 +187,4 @@ class AfterImport:
 
 
 def watch_triton() -> None:
-    AfterImport("triton.compiler.compiler", name_writes)
+    AfterImport("triton.compiler.compiler", name_uses)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Triton kernel writes, read from its intermediate code (TTIR).
+"""What a Triton kernel reads and writes, by its intermediate code (TTIR).
 
 A pointer that reaches a store began as an argument of the kernel: that argument is
-written. Pointers made of integers could be to anything; kernels that make them, and those
-that are not understood, write something unknown.
+written. One that reaches a load is read. Pointers made of integers could be to anything;
+kernels that make them, and those that are not understood, write something unknown.
 """
 
 from __future__ import annotations
@@ -34,11 +34,26 @@ LEAD = {
     "tt.unsplat",
 }
 DIALECTS = ("arith.", "math.", "scf.", "ub.")
+READ = {
+    "tt.atomic_cas",
+    "tt.atomic_rmw",
+    "tt.descriptor_gather",
+    "tt.descriptor_load",
+    "tt.load",
+}
 IMPURE = {"tt.elementwise_inline_asm", "tt.extern_elementwise"}
 
 
 class Unknown(Exception):
     """It may write anything."""
+
+
+class Uses(typing.NamedTuple):
+    """Of a kernel: how many arguments it has, and which of them."""
+
+    taken: int
+    written: typing.List[int]
+    read: typing.List[int]
 
 
 def leads(kind: str) -> bool:
@@ -51,6 +66,7 @@ class Flow:
     def __init__(self) -> None:
         self.parents: typing.Dict[int, int] = {}
         self.written: typing.Set[int] = set()
+        self.read: typing.Set[int] = set()
         self.jumps = False
 
     def class_of(self, value: int) -> int:
@@ -64,8 +80,8 @@ class Flow:
             if first != other:
                 self.parents[other] = first
 
-    def is_written(self, value: int) -> bool:
-        return self.class_of(value) in {self.class_of(one) for one in self.written}
+    def among(self, value: int, others: typing.Set[int]) -> bool:
+        return self.class_of(value) in {self.class_of(one) for one in others}
 
 
 def pointers(values: typing.Iterable[typing.Any]) -> typing.List[int]:
@@ -119,7 +135,7 @@ def stores(op: typing.Any, flow: Flow) -> bool:
     return True
 
 
-def of_module(module: typing.Any, kernel: str) -> typing.Tuple[int, typing.List[int]]:
+def of_module(module: typing.Any, kernel: str) -> Uses:
     flow = Flow()
     inside: typing.Dict[int, typing.List[int]] = {}
     entry: typing.List[typing.Any] = []
@@ -135,22 +151,27 @@ def of_module(module: typing.Any, kernel: str) -> typing.Tuple[int, typing.List[
             if op.get_str_attr("sym_name") == kernel:
                 entry.extend(arguments(first_blocks[op.get_region(0).id()]))
                 flow.jumps = flow.jumps or op.get_region(0).size() > 1
-        elif name != "builtin.module" and not stores(op, flow):
-            follow(op, flow, inside)
+        elif name != "builtin.module":
+            if name in READ:
+                flow.read.update(pointers([op.get_operand(0)]))
+            if not stores(op, flow):
+                follow(op, flow, inside)
 
     module.walk(visit)
     if not entry:
         raise Unknown("no such kernel")
     places = range(len(entry))
     if flow.jumps:
-        return len(entry), list(places)
-    return len(entry), [i for i in places if flow.is_written(entry[i].id())]
+        return Uses(len(entry), list(places), [])
+    written, read = (
+        [i for i in places if flow.among(entry[i].id(), found)]
+        for found in (flow.written, flow.read)
+    )
+    return Uses(len(entry), written, read)
 
 
-def of_kernel(
-    path: str, kernel: str
-) -> typing.Optional[typing.Tuple[int, typing.List[int]]]:
-    """How many arguments the kernel has, and which of them it writes; None: unknown."""
+def of_kernel(path: str, kernel: str) -> typing.Optional[Uses]:
+    """None: unknown."""
     from triton._C.libtriton import ir
 
     context = ir.context()
