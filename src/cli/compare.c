@@ -30,6 +30,7 @@ struct comparison {
     char *path; // of the program
     struct as_result results[AS_TABLE_COLUMNS];
     size_t count;
+    struct as_result again; // of the first policy, when that is off
 };
 
 static bool has_gpu(void)
@@ -106,9 +107,9 @@ static void name_run(const struct comparison *all, size_t run, char *name, size_
         (void)snprintf(name, bytes, "%s", all->policies.names[run]);
 }
 
-static int read_result(struct comparison *all, size_t run, const char *name, int status)
+static int read_result(struct comparison *all, struct as_result *result, const char *name,
+                       int status)
 {
-    struct as_result *const result = &all->results[run];
     char folder[PATH_MAX], path[PATH_MAX], file[NAME_MAX + 1];
     if (as_folder_join(folder, all->folder.shown, name, ""))
         return AS_EXIT_USAGE;
@@ -138,38 +139,82 @@ static const char *outcome_text(const struct as_result *result)
     return "no report";
 }
 
-// One run. A non-zero result ends the comparison.
-static int run_one(struct comparison *all, size_t run)
+static bool checks_itself(const struct comparison *all)
 {
-    char name[AS_RESULT_NAME_BYTES], log[PATH_MAX];
-    name_run(all, run, name, sizeof(name));
+    const char *const compute = all->options.compute;
+
+    return !strcmp(all->policies.names[0], "off") && all->policies.count > 1 &&
+           strcmp(all->policies.names[1], "off") != 0 &&
+           !(compute && strcmp(compute, "values") != 0);
+}
+
+// One run, the `number`th that is shown. A non-zero result ends the comparison.
+static int run_one(struct comparison *all, const char *policy, const char *name,
+                   size_t number, struct as_result *result)
+{
+    char log[PATH_MAX];
     int err = as_folder_join(log, all->folder.path, name, ".log");
     if (!err)
-        err = as_launch_set("ACTSWAP_POLICY", all->policies.names[run]);
+        err = as_launch_set("ACTSWAP_POLICY", policy);
     if (!err)
         err = as_folder_report_to(&all->folder, name);
     if (err)
         return err;
 
     struct as_progress progress;
-    as_progress_begin(&progress, run + 1, all->policies.count, name);
+    as_progress_begin(&progress, number, all->policies.count + checks_itself(all), name);
     int status = 0;
     err = as_launch_wait(all->path, all->options.program, log, &progress.clock, &status);
     if (!err)
-        err = read_result(all, run, name, status);
-    as_progress_end(&progress, err ? "not started" : outcome_text(&all->results[run]));
+        err = read_result(all, result, name, status);
+    as_progress_end(&progress, err ? "not started" : outcome_text(result));
     if (err)
         return err;
-    all->count = run + 1;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
         return as_launch_end_as(status);
     (void)as_folder_join(log, all->folder.shown, name, ".log");
-    if (all->results[run].outcome == AS_OUTCOME_NONE) {
+    if (result->outcome == AS_OUTCOME_NONE) {
         (void)as_ending_explain(all->path, all->options.program, status, log);
         return AS_EXIT_USAGE;
     }
-    if (all->results[run].outcome == AS_OUTCOME_FAILED)
-        as_ending_failed(all->options.program, status, log, all->results[run].report);
+    if (result->outcome == AS_OUTCOME_FAILED)
+        as_ending_failed(all->options.program, status, log, result->report);
+    return 0;
+}
+
+// A script that differs from itself cannot be held against anything.
+static int check_itself(struct comparison *all)
+{
+    if (!checks_itself(all) || all->results[0].outcome != AS_OUTCOME_OK)
+        return 0;
+    const int err = run_one(all, "off", "off.again", 2, &all->again);
+    if (err)
+        return err;
+    const size_t step = as_sides_first_difference(&all->results[0], &all->again);
+    if (!step)
+        return 0;
+    return as_error(AS_EXIT_NOT_SAME,
+                    "not comparable: two runs with off differ from step %zu on. A fixed "
+                    "seed, and torch.use_deterministic_algorithms(True), make a script "
+                    "the same each time; -p off,off shows both runs",
+                    step);
+}
+
+static int run_policies(struct comparison *all)
+{
+    for (size_t run = 0; run < all->policies.count; run++) {
+        char name[AS_RESULT_NAME_BYTES];
+        name_run(all, run, name, sizeof(name));
+        const size_t number = run + 1 + (run && checks_itself(all));
+        int err =
+            run_one(all, all->policies.names[run], name, number, &all->results[run]);
+        if (err)
+            return err;
+        all->count = run + 1;
+        err = run ? 0 : check_itself(all);
+        if (err)
+            return err;
+    }
     return 0;
 }
 
@@ -219,8 +264,7 @@ static int run_all(struct comparison *all)
     int err = prepare(all);
     if (err)
         return err;
-    for (size_t n = 0; !err && n < all->policies.count; n++)
-        err = run_one(all, n);
+    err = run_policies(all);
     if (err)
         return err;
     const struct as_look look = as_look_of(stdout, all->options.ascii);
@@ -270,6 +314,7 @@ int as_verb_compare(int argc, char **argv)
     }
     for (size_t n = 0; n < all->count; n++)
         as_result_finish(&all->results[n]);
+    as_result_finish(&all->again);
     as_policies_finish(&all->policies);
     free(all->path);
     free(all);

@@ -9,6 +9,7 @@ enum as_exit {
     AS_EXIT_FAILED = 1, // rehearse: never used CUDA; compare: results differ
     AS_EXIT_USAGE = 2, // bad option or setting; compare: could not compare
     AS_EXIT_RACES = 3, // rehearse --check races: the program succeeded, but races
+    AS_EXIT_NOT_SAME = 3, // compare: two runs without a policy differ by themselves
     AS_EXIT_CANNOT = 125, // actswap failed before the program started
     AS_EXIT_NOT_EXECUTABLE = 126,
     AS_EXIT_NOT_FOUND = 127,

@@ -129,6 +129,8 @@ static void take(struct as_result *result, json_t *root)
     result->out_bytes = number_at(root, "moves.out_bytes");
     result->in_bytes = number_at(root, "moves.in_bytes");
     result->pinned_bytes = number_at(root, "moves.pinned_peak_bytes");
+    result->blocks = number_at(root, "recompute.blocks_found");
+    result->blocks_recomputed = number_at(root, "recompute.blocks_recomputed");
     result->peak_step = number_at(root, "peak.step");
     (void)snprintf(result->peak_phase, sizeof(result->peak_phase), "%s",
                    text_at(root, "peak.phase"));

@@ -40,6 +40,7 @@ struct as_result {
     uint64_t steps;
     uint64_t after_forward_bytes, peak_bytes, reserved_bytes;
     uint64_t released_bytes, out_bytes, in_bytes, pinned_bytes;
+    uint64_t blocks, blocks_recomputed; // found, and run again in backward
     struct as_result_category categories[AS_RESULT_CATEGORIES];
     size_t category_count;
     uint64_t peak_step; // from 0

@@ -71,6 +71,15 @@ enum as_verdict as_sides_judge(const struct as_result results[], size_t count)
     return losses;
 }
 
+size_t as_sides_first_difference(const struct as_result *a, const struct as_result *b)
+{
+    if (has_no_values(a) || has_no_values(b))
+        return 0;
+    const size_t losses = first_difference(a, b, LOSSES);
+    const size_t gradients = first_difference(a, b, GRADIENTS);
+    return losses && (!gradients || losses < gradients) ? losses : gradients;
+}
+
 static void set(struct as_cell *cell, enum as_tone tone, const char *text)
 {
     (void)snprintf(cell->text, sizeof(cell->text), "%s", text);
@@ -122,8 +131,12 @@ static void set_agreement(struct as_cell *cell, const struct as_result *result,
         set(cell, AS_TONE_FAINT, "reference");
     } else {
         const size_t step = first_difference(reference, result, list);
+        size_t count;
+        (void)texts_of(result, list, &count);
         if (!step) {
-            set(cell, AS_TONE_GOOD, "identical");
+            (void)snprintf(cell->text, sizeof(cell->text), "identical, %zu of %zu", count,
+                           count);
+            cell->tone = AS_TONE_GOOD;
             return;
         }
         (void)snprintf(cell->text, sizeof(cell->text), "differ from step %zu", step);
@@ -180,6 +193,39 @@ static void set_step_time(struct as_cell *cell, const struct as_result *result)
         set(cell, AS_TONE_FAINT, "-");
 }
 
+// Where the peak sat.
+static void set_place(struct as_cell *cell, const struct as_result *result)
+{
+    if (!*result->peak_phase) {
+        set(cell, AS_TONE_FAINT, "-");
+        return;
+    }
+    (void)snprintf(cell->text, sizeof(cell->text), "step %" PRIu64 ", %.24s",
+                   result->peak_step + 1, result->peak_phase);
+    cell->tone = AS_TONE_PLAIN;
+}
+
+static bool has_blocks(const struct as_result results[], size_t count)
+{
+    for (size_t n = 0; n < count; n++) {
+        if (results[n].blocks)
+            return true;
+    }
+    return false;
+}
+
+static void set_blocks(struct as_cell *cell, const struct as_result *result)
+{
+    if (!result->blocks) {
+        set(cell, AS_TONE_FAINT, "-");
+        return;
+    }
+    (void)snprintf(cell->text, sizeof(cell->text), "%" PRIu64 " of %" PRIu64,
+                   result->blocks_recomputed, result->blocks);
+    cell->tone =
+        result->blocks_recomputed == result->blocks ? AS_TONE_PLAIN : AS_TONE_BAD;
+}
+
 static bool has_budget(const struct as_result results[], size_t count)
 {
     for (size_t n = 0; n < count; n++) {
@@ -220,6 +266,14 @@ static void fill_table(struct as_table *table, const struct as_result results[],
         row = as_table_add(table, byte_rows[k].label);
         for (size_t n = 0; n < count; n++)
             set_bytes(&row->cells[n], &results[n], &byte_rows[k]);
+    }
+    row = as_table_add(table, "peak in");
+    for (size_t n = 0; n < count; n++)
+        set_place(&row->cells[n], &results[n]);
+    if (has_blocks(results, count)) {
+        row = as_table_add(table, "blocks run again");
+        for (size_t n = 0; n < count; n++)
+            set_blocks(&row->cells[n], &results[n]);
     }
     if (has_step_time(results, count)) {
         row = as_table_add(table, "step time");

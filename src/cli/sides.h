@@ -19,6 +19,10 @@ enum as_verdict {
 
 enum as_verdict as_sides_judge(const struct as_result results[], size_t count);
 
+// The first step at which two runs' losses or gradients differ, counted from 1; 0: they
+// agree, or there are none.
+size_t as_sides_first_difference(const struct as_result *a, const struct as_result *b);
+
 // The heading line, the table, and where the first run's memory was at its peak.
 // `program` names what ran.
 void as_sides_print(const struct as_result results[], size_t count, const char *program,

@@ -57,8 +57,8 @@ def test_equal_reports_are_identical(actswap: Command) -> None:
     assert table["out a step"] == ["0 B", "2.0 GiB"]
     assert table["in a step"] == ["0 B", "1.5 GiB"]
     assert table["pinned host memory"] == ["0 B", "1.0 GiB"]
-    assert table["losses"] == ["reference", "identical"]
-    assert table["gradients"] == ["reference", "identical"]
+    assert table["losses"] == ["reference", "identical, 2 of 2"]
+    assert table["gradients"] == ["reference", "identical, 2 of 2"]
     assert "at the peak of off, 5.0 GiB in step 2, backward:" in result.stdout
     assert "simulated, not measured" in result.stdout
     assert (result.returncode, result.stderr) == (0, "")
@@ -236,6 +236,64 @@ def test_program_without_cuda_ends_the_comparison(actswap: Command, python: str)
     assert result.returncode == 2
 
 
+# Trains for two steps. {0} is done to the loss.
+TRAIN = """
+import os, random, torch
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(2):
+    x = torch.arange(64.0, device="cuda").view(8, 8) / 64
+    loss = model(x).square().mean()
+    {0}
+    loss.backward()
+    optimizer.step()
+"""
+SEED = "import torch\ntorch.manual_seed(1)\n"
+
+
+@pytest.mark.parametrize(
+    "text, code, said",
+    [
+        (
+            SEED
+            + TRAIN.format(
+                'loss = loss * (1 + step * (os.environ["ACTSWAP_POLICY"] == "offload"))'
+            ),
+            1,
+            "",
+        ),
+        (
+            SEED
+            + TRAIN.format(
+                'if os.environ["ACTSWAP_POLICY"] == "offload": raise SystemExit(4)'
+            ),
+            2,
+            "",
+        ),
+        (
+            TRAIN.format(""),
+            3,
+            "actswap: error: not comparable: two runs with off differ from step 1 on.",
+        ),
+    ],
+    ids=["differs", "crashes", "not deterministic"],
+)
+def test_the_exit_code_says_how_the_comparison_went(
+    actswap: Command, python: str, text: str, code: int, said: str
+) -> None:
+    script = actswap.script("train.py", text)
+
+    result = actswap(
+        "compare", "--gpu", "h100-80gb", "-p", "off,offload", "-o", "all", "--ascii",
+        "--", python, script,
+    )  # fmt: skip
+
+    assert result.returncode == code, result.stderr
+    assert said in result.stderr
+    # A script that differs from itself is not run under any policy.
+    assert (actswap.folder / "all" / "offload.log").exists() == (code != 3)
+
+
 def test_example_is_identical_under_every_policy(actswap: Command, python: str) -> None:
     example = str(TOP / "examples" / "train_gpt.py")
 
@@ -246,8 +304,8 @@ def test_example_is_identical_under_every_policy(actswap: Command, python: str) 
 
     table = rows(result.stdout)
     assert table["result"] == ["ok", "ok", "ok"], result.stderr
-    assert table["losses"] == ["reference", "identical", "identical"]
-    assert table["gradients"] == ["reference", "identical", "identical"]
+    assert table["losses"] == ["reference", "identical, 3 of 3", "identical, 3 of 3"]
+    assert table["gradients"] == ["reference", "identical, 3 of 3", "identical, 3 of 3"]
     assert table["released a step"][0] == "0 B"
     assert table["released a step"][1] != "0 B"
     off, offload, recompute = (

@@ -43,6 +43,10 @@ POLICIES = (
     Policy("budget-10", {"policy": ALL}, percent=10),
     Policy("tiny-host", {"policy": ALL, "host_memory": TINY}),
     Policy("disk", {"policy": ALL, "host_memory": TINY}, disk=True),
+    Policy("recompute", {"policy": "recompute"}),
+    Policy("recompute-sqrt", {"policy": "recompute:segments=sqrt"}),
+    Policy("recompute-2", {"policy": "recompute:every=2"}),
+    Policy("recompute-boundary", {"policy": "recompute:boundary=offload"}),
 )
 
 

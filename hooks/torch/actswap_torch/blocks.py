@@ -14,7 +14,7 @@ from .trial import Trial
 
 class _Thread(threading.local):
     inside = False  # a block's forward runs on this thread
-    segment: Optional[Segment] = None  # that the next block may join
+    segment: Any = None  # that the next block may join; weak, the graph keeps it
     trial: Optional[Trial] = None  # that the running block is in
 
 
@@ -108,10 +108,8 @@ class Blocks:
         if verdict == pack.TRIAL:
             segment: Segment = Trial(torch, pack, pack.values())
             thread.trial, thread.segment = segment, None  # type: ignore[assignment]
-        elif verdict == pack.RECOMPUTE_ON and thread.segment is not None:
-            segment = thread.segment
         else:
-            segment = thread.segment = Segment(torch, pack)
+            segment = self._join(verdict)
         known = self._known.setdefault(call.module, Known())
         devices = sorted({device, *self._devices(args, kwargs)})
         try:
@@ -124,6 +122,15 @@ class Blocks:
             thread.trial = None
         segment.end(output)
         return output
+
+    def _join(self, verdict: int) -> Segment:
+        """The segment of the block before, or a new one."""
+        last = self._thread.segment and self._thread.segment()
+        if verdict == self._pack.RECOMPUTE_ON and last is not None:
+            return last
+        segment = Segment(self._torch, self._pack)
+        self._thread.segment = weakref.ref(segment)
+        return segment
 
     def _failed(self, error: Exception, call: Call, args: Any, kwargs: Any) -> Any:
         """Of ours, which is not the script's: the block is left alone."""
