@@ -12,6 +12,7 @@
 #include "grouped.hpp"
 #include "histogram.hpp"
 #include "lists.hpp"
+#include "nested.hpp"
 #include "norms.hpp"
 #include "random.hpp"
 #include "recurrent.hpp"
@@ -92,6 +93,7 @@ const Row rows[] = {
     {"_embedding_bag_backward", REAL},
     {"index_fill_.int_Tensor", REAL},
     {"isin", REAL},
+    {"_nested_tensor_from_mask*", REAL},
     {"_to_sparse*", REAL},
     {"_fused_sdp_choice", REAL},
     {"_scaled_dot_product_flash_attention", REAL},
@@ -102,6 +104,7 @@ const Row rows[] = {
     {"_scaled_dot_product_cudnn_attention_backward", REAL},
 
     {"copy_", WHOLE, host_copy},
+    {"_nested_from_padded", WHOLE, host_nested_from_padded},
     // A copy to the host and a wait, both real.
     {"_local_scalar_dense", READ, host_scalar},
 
@@ -337,6 +340,8 @@ std::vector<Place> places()
         for (const auto key : {CUDA, c10::DispatchKey::AutogradCUDA})
             found.push_back({name_of(name), key});
     found.push_back({name_of("_cudnn_rnn"), c10::DispatchKey::AutocastCUDA});
+    for (const auto &name : nested_operators())
+        found.push_back({name_of(name), c10::DispatchKey::NestedTensorCUDA});
     for (const auto key : {c10::DispatchKey::SparseCUDA, c10::DispatchKey::SparseCsrCUDA})
         for (const auto &name : sparse_operators(key))
             found.push_back({name, key});
@@ -359,9 +364,15 @@ const char *kind_of(const c10::OperatorHandle &handle)
 // Where one of the tensors may, or must, be on the host.
 static bool mixes(const Row &row)
 {
-    static const char *const names[] = {
-        "copy_", "masked_select", "_cudnn_ctc_loss", "lstm",
-        "gru",   "rnn_tanh",      "rnn_relu",        "_local_scalar_dense"};
+    static const char *const names[] = {"copy_",
+                                        "masked_select",
+                                        "_cudnn_ctc_loss",
+                                        "lstm",
+                                        "gru",
+                                        "rnn_tanh",
+                                        "rnn_relu",
+                                        "_local_scalar_dense",
+                                        "_nested_from_padded"};
     return std::any_of(std::begin(names), std::end(names),
                        [&](const char *name) { return !strcmp(name, row.name); });
 }
@@ -385,6 +396,8 @@ std::unique_ptr<Operator> operator_for(const c10::OperatorHandle &handle,
     if (key == c10::DispatchKey::AutocastCUDA)
         return whole(handle, key, host_cudnn_rnn_autocast);
     const std::string full = full_name(handle);
+    if (key == c10::DispatchKey::NestedTensorCUDA)
+        return whole(handle, key, nested_host(full));
     const Row *row = find_row(full);
     if (row ? stays_real(*row) : makes_view(handle.schema()))
         return nullptr;

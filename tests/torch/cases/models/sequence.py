@@ -364,6 +364,53 @@ def encoder(place):
     place.finish(torch.stack(seen))
 
 
+@model(values="aten::equal")
+def encoder_with_padding(place):
+    """Evaluated without the padding: as a strided nested tensor."""
+    layer = nn.TransformerEncoderLayer(WIDTH, 2, 32, 0.0, batch_first=True)
+    net = nn.TransformerEncoder(layer, 2)
+    lengths = torch.tensor([[LENGTH], [2], [4]])
+    padding = (torch.arange(LENGTH) >= lengths).to(place.device)
+    seen = []
+
+    def after(step):
+        net.eval()
+        with torch.no_grad():
+            x = place.normal(3, LENGTH, WIDTH)
+            seen.append(net(x, src_key_padding_mask=padding).square().mean())
+        net.train()
+
+    def loss(step):
+        x = place.normal(3, LENGTH, WIDTH)
+        return F.mse_loss(net(x, src_key_padding_mask=padding), x)
+
+    train(place, net, loss, after=after)
+    place.finish(torch.stack(seen))
+
+
+@model
+def strided_nested(place):
+    """Sentences of different lengths as one buffer, with a row for each sentence."""
+    norm, mix = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
+    net = nn.Sequential(norm, mix)
+    lengths = [5, 2, 7]
+
+    def loss(step):
+        rows = [place.normal(length, WIDTH) for length in lengths]
+        gates, shifts = place.normal(2, len(rows), 1, WIDTH)
+        if place.is_cpu:  # which has no operator for it
+            gates, shifts = (
+                torch.nested.nested_tensor(
+                    [row.expand(length, -1) for row, length in zip(each, lengths)]
+                )
+                for each in (gates, shifts)
+            )
+        x = torch.nested.as_nested_tensor(rows) * gates
+        return (net(x + shifts)).to_padded_tensor(0.0).square().mean()
+
+    train(place, net, loss)
+
+
 @model
 def state_space(place):
     """A diagonal state space as a convolution by fft: complex parameters and kernels."""
