@@ -80,6 +80,7 @@ bool is_own(const std::string &file)
     return !file.empty() && file.front() != '<' &&
            file.compare(0, torch.size(), torch) != 0 &&
            file.find("/actswap_torch/") == file.npos &&
+           file.find("-packages/triton/") == file.npos &&
            file.find("/simcuda_torch/") == file.npos;
 }
 
