@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,11 +85,45 @@ static void *own(void **place, const char *symbol)
     return address;
 }
 
+static pthread_mutex_t refused_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct as_refused refused[AS_REFUSED_MAX];
+
+// Not that something is not done yet, is not there, or that the process ends.
+static bool is_refusal(cudaError_t result)
+{
+    return result != cudaSuccess && result != cudaErrorNotReady &&
+           result != cudaErrorNotSupported && result != cudaErrorCudartUnloading;
+}
+
+static void note_refusal(const char *function, cudaError_t result)
+{
+    pthread_mutex_lock(&refused_lock);
+    for (size_t i = 0; i < AS_REFUSED_MAX; i++) {
+        struct as_refused *entry = &refused[i];
+        if (entry->count && strcmp(entry->function, function) != 0)
+            continue;
+        if (!entry->count)
+            *entry = (struct as_refused){.function = function, .error = (int)result};
+        entry->count++;
+        break;
+    }
+    pthread_mutex_unlock(&refused_lock);
+}
+
+void as_cuda_refused(struct as_refused found[AS_REFUSED_MAX])
+{
+    pthread_mutex_lock(&refused_lock);
+    memcpy(found, refused, sizeof(refused));
+    pthread_mutex_unlock(&refused_lock);
+}
+
 // What fails here is ours alone: it must not show up in the user's next
 // cudaGetLastError(), where PyTorch looks after each kernel launch.
-static int settle(cudaError_t result)
+static int settle(const char *function, cudaError_t result)
 {
     static void *place;
+    if (is_refusal(result))
+        note_refusal(function, result);
     cudaError_t (*last)(void) =
         result == cudaSuccess ? NULL : own(&place, "cudaGetLastError");
     if (last)
@@ -101,7 +136,7 @@ static int settle(cudaError_t result)
     do {                                                                                 \
         static void *place_;                                                             \
         __typeof__(&symbol) call_ = (__typeof__(&symbol))own(&place_, #symbol);          \
-        return call_ ? settle(call_(__VA_ARGS__)) : (int)cudaErrorNotSupported;          \
+        return call_ ? settle(#symbol, call_(__VA_ARGS__)) : (int)cudaErrorNotSupported; \
     } while (0)
 
 int as_cuda_stream_create(void **stream)
@@ -191,6 +226,11 @@ int as_cuda_copy_out(void *host, const void *device, size_t bytes, void *stream)
 int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream)
 {
     OWN(cudaMemcpyAsync, device, host, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+int as_cuda_copy_now(void *device, const void *host, size_t bytes)
+{
+    OWN(cudaMemcpy, device, host, bytes, cudaMemcpyHostToDevice);
 }
 
 int as_cuda_host_alloc(void **host, size_t bytes)

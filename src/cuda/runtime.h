@@ -36,6 +36,7 @@ int as_cuda_event_query(void *event); // 0: passed, 600: not, or an error
 int as_cuda_event_synchronize(void *event);
 int as_cuda_copy_out(void *host, const void *device, size_t bytes, void *stream);
 int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream);
+int as_cuda_copy_now(void *device, const void *host, size_t bytes); // the host waits
 int as_cuda_host_alloc(void **host, size_t bytes);
 int as_cuda_host_free(void *host);
 // What the current device's pool has from the driver and has not handed out; 0: not known.
@@ -85,5 +86,16 @@ struct as_times {
 
 // All 0 on a real device.
 struct as_times as_cuda_times(void);
+
+// A function that refused calls of ours, and with which error at first.
+enum { AS_REFUSED_MAX = 16 };
+
+struct as_refused {
+    const char *function;
+    int error;
+    unsigned long count; // 0: none, and none behind it
+};
+
+void as_cuda_refused(struct as_refused found[AS_REFUSED_MAX]);
 
 #endif

@@ -56,6 +56,50 @@ static int queue_in(struct actswap_page *page, const void *host, void *address,
     return drained(lane->in, err);
 }
 
+static int wait_for_stream(struct as_lane *lane, void *stream)
+{
+    void *event;
+    if (as_cuda_stream_synchronize(stream) == 0)
+        return 0;
+    int err = as_lane_take(lane, &event);
+    if (err)
+        return err;
+    err = as_cuda_event_record(event, stream);
+    if (!err)
+        err = as_cuda_event_synchronize(event);
+    as_lane_give(lane, event);
+    return err;
+}
+
+// The device refused a call of ours, and the tensor is nowhere else: the host waits for all
+// that the copy has to come behind, and for the copy.
+static int copy_by_host(struct actswap_page *page, const void *host, void *address,
+                        void *stream)
+{
+    struct as_lane *lane = page->lane;
+    int err = as_stream_captured(stream) ? -1 : wait_for_stream(lane, stream);
+    if (!err && page->copied)
+        err = as_cuda_event_synchronize(page->copied) && wait_for_stream(lane, lane->out);
+    if (!err)
+        err = as_cuda_copy_now(address, host, page->bytes);
+    if (err)
+        return err;
+    as_lane_give(lane, page->arrived);
+    page->arrived = NULL;
+    return 0;
+}
+
+int as_move_by_host(struct actswap_page *page, const void *loose, void *address,
+                    void *stream)
+{
+    struct as_before before;
+    as_guard_enter(&before);
+    const int err =
+        copy_by_host(page, loose ? loose : page->buffer.host, address, stream);
+    as_guard_leave(&before);
+    return err;
+}
+
 // What is not pinned is the caller's to free at once.
 int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream,
                bool await)

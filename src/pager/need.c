@@ -38,7 +38,8 @@ static int answer(struct as_pager *pager, struct actswap_page *page,
         err = as_stream_captured(stream) ? as_cuda_event_synchronize(found->arrived)
                                          : as_edge_arrived(stream, found->arrived);
     as_device_leave(&before);
-    if (err)
+    if (err && as_cuda_event_synchronize(found->arrived) &&
+        as_cuda_stream_synchronize(page->lane->in))
         return -EIO;
     pthread_mutex_lock(&pager->lock);
     page->unawaited &= !owner;
@@ -161,9 +162,13 @@ static int bring_in(struct as_pager *pager, struct actswap_page *page, void *str
     const bool lost = err;
     if (!err)
         err = as_move_in(page, loose, address, owner, true);
+    const bool refused = err && !lost && !captured;
+    if (refused)
+        err = as_move_by_host(page, loose, address, owner);
     free(loose);
     pthread_mutex_lock(&pager->lock);
     page->arriving = false;
+    pager->totals.by_host += refused && !err;
     page->stays |= captured && !err;
     if (!err)
         as_need_install(pager, page, ref, address, owner);

@@ -487,6 +487,7 @@ void as_pager_totals(struct as_pager *pager, struct as_pager_totals *totals)
     totals->pages = as_page_table_count(pager->table);
     pthread_mutex_unlock(&pager->lock);
     totals->disk = disk;
+    as_cuda_refused(totals->refused);
     totals->pinned_bytes = slab.bytes;
     totals->pinned_peak_bytes = slab.peak_bytes;
     totals->pinned_cap_bytes = slab.cap_bytes;

@@ -58,6 +58,7 @@
 
 #include <actswap/actswap.h>
 
+#include "cuda/runtime.h"
 #include "pager/disk.h"
 
 struct as_ledger;
@@ -112,6 +113,9 @@ struct as_pager_totals {
     uint64_t brought, ahead; // how often one came in, and ahead of its need
     uint64_t stayed_over_bytes; // the most that stayed where the budget was exceeded
     uint64_t held_elsewhere; // pages whose storage others still had at a backward
+    uint64_t
+        by_host; // copies back that the host waited for, as the device refused a call
+    struct as_refused refused[AS_REFUSED_MAX]; // calls of this library
     uint64_t kept[ACTSWAP_KEPT_REASONS], kept_bytes[ACTSWAP_KEPT_REASONS];
 };
 

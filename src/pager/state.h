@@ -81,6 +81,10 @@ int as_move_out(struct actswap_page *page, void *producer);
 int as_move_in(struct actswap_page *page, const void *loose, void *address, void *stream,
                bool await);
 
+// The same when that failed, with the host waiting: nothing is in flight afterwards.
+int as_move_by_host(struct actswap_page *page, const void *loose, void *address,
+                    void *stream);
+
 // Gives back the copies beside the device's, the buffer's next user to wait for what is in flight.
 void as_move_forget(struct as_pager *pager, struct actswap_page *page);
 

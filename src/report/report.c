@@ -18,6 +18,7 @@
 #include "core/settings.h"
 #include "pager/pager.h"
 #include "report/budget.h"
+#include "report/degraded.h"
 #include "report/fit.h"
 #include "report/json.h"
 #include "report/memory.h"
@@ -360,9 +361,10 @@ static void write_notes(struct as_json *json, struct as_notes *notes)
 static void write_degraded(struct as_json *json, const struct as_pager_totals *pager)
 {
     as_json_open(json, "degraded", '[');
-    if (*pager->disk.problem) {
+    char text[AS_DEGRADED_BYTES];
+    for (unsigned i = 0; as_degraded_text(pager, i, text); i++) {
         as_json_open(json, NULL, '{');
-        as_json_text(json, "what", pager->disk.problem);
+        as_json_text(json, "what", text);
         as_json_close(json, '}');
     }
     as_json_close(json, ']');
@@ -403,7 +405,8 @@ static int write_all(int fd, const struct as_facts *facts)
     as_recompute_write(&json, facts);
     write_kept(&json, facts->pager);
     write_notes(&json, facts->notes);
-    if (*facts->pager->disk.problem)
+    char text[AS_DEGRADED_BYTES];
+    if (as_degraded_text(facts->pager, 0, text))
         write_degraded(&json, facts->pager);
     as_report_advices(&json, facts);
     write_warnings(&json, facts->warnings);

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "pager/pager.h"
 #include "report/budget.h"
+#include "report/degraded.h"
 #include "report/fit.h"
 #include "report/memory.h"
 #include "report/recompute.h"
@@ -334,6 +335,13 @@ static void add_races(struct page *page, const struct as_races *races)
         add(page, "  races            none found\n");
 }
 
+static void add_degraded(struct page *page, const struct as_pager_totals *pager)
+{
+    char what[AS_DEGRADED_BYTES];
+    for (unsigned i = 0; as_degraded_text(pager, i, what); i++)
+        add(page, "  degraded         %s\n", what);
+}
+
 void as_report_summary(const struct as_facts *facts, char *text, size_t text_bytes)
 {
     struct page page = {text, text_bytes, 0};
@@ -351,8 +359,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     if (facts->settings->policy == AS_POLICY_OFFLOAD)
         add_kept(&page, facts->pager);
     add_recompute(&page, facts);
-    if (*facts->pager->disk.problem)
-        add(&page, "  degraded         %s\n", facts->pager->disk.problem);
+    add_degraded(&page, facts->pager);
     add_losses(&page, facts);
     add_fits(&page, facts);
     add_missed(&page, &facts->missed);

@@ -365,6 +365,14 @@ int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream)
     return fails(__func__) ? leave(FAILED) : copy(device, host, bytes, stream);
 }
 
+int as_cuda_copy_now(void *device, const void *host, size_t bytes)
+{
+    if (fails(__func__))
+        return leave(FAILED);
+    memcpy(device, host, bytes);
+    return leave(0);
+}
+
 int as_cuda_host_alloc(void **host, size_t bytes)
 {
     if (fails(__func__))
@@ -397,6 +405,11 @@ int as_cuda_device_set(int device)
         return leave(FAILED);
     device_now = device;
     return leave(0);
+}
+
+void as_cuda_refused(struct as_refused found[AS_REFUSED_MAX])
+{
+    memset(found, 0, AS_REFUSED_MAX * sizeof(*found));
 }
 
 static size_t device_free_bytes;

@@ -99,7 +99,7 @@ ParameterizedTest(struct fault *fault, pager_faults,
     cr_expect_eq(fw.held, 0);
 }
 
-ParameterizedTestParameters(pager_faults, a_refused_copy_in_is_an_error_once)
+ParameterizedTestParameters(pager_faults, a_refused_copy_in_is_done_by_the_host)
 {
     static struct fault faults[] = {
         {"as_cuda_copy_in", 1, 0},      {"as_cuda_event_record", 1, 0},
@@ -110,7 +110,8 @@ ParameterizedTestParameters(pager_faults, a_refused_copy_in_is_an_error_once)
     return cr_make_param_array(struct fault, faults, sizeof(faults) / sizeof(faults[0]));
 }
 
-ParameterizedTest(struct fault *fault, pager_faults, a_refused_copy_in_is_an_error_once)
+ParameterizedTest(struct fault *fault, pager_faults,
+                  a_refused_copy_in_is_done_by_the_host)
 {
     struct actswap_page *page;
     struct actswap_resident back = {.size = sizeof(back)};
@@ -120,6 +121,51 @@ ParameterizedTest(struct fault *fault, pager_faults, a_refused_copy_in_is_an_err
     storage_drop(x);
     leave(1, NULL);
     fake_fail(fault->function, fault->nth);
+
+    cr_assert_eq(as_pager_need(fw.pager, page, NULL, &back), 0);
+    cr_expect_eq(((unsigned char *)back.address)[BYTES - 1], 7);
+    cr_expect_eq(totals().by_host, 1);
+    as_pager_drop(fw.pager, page);
+    cr_expect_eq(fw.held, 0);
+    as_pager_destroy(fw.pager);
+}
+
+// Behind the copy out, and behind what used the memory before.
+Test(pager_faults, what_the_host_copies_is_in_order)
+{
+    void *stream = fake_stream(FAKE_LAZY);
+    fake_lane_pace(0, FAKE_LAZY);
+    struct actswap_page *page;
+    struct storage *x = storage_create(BYTES, stream);
+    fake_fill(stream, x->address, 7, BYTES);
+    enter(1);
+    cr_assert_eq(save(x, stream, &page), 0);
+    storage_drop(x);
+    leave(1, stream);
+    struct storage *other = storage_create(BYTES, stream);
+    fake_fill(stream, other->address, 9, BYTES);
+    storage_drop(other);
+
+    fake_fail("as_cuda_event_record", 1);
+    const unsigned char *back = need(page, stream).address;
+    cr_expect_eq(back, x->address);
+    cr_expect_eq(back[0], 7);
+    fake_finish();
+    cr_expect_eq(back[BYTES - 1], 7);
+    as_pager_drop(fw.pager, page);
+}
+
+Test(pager_faults, a_copy_in_that_the_host_cannot_do_either_is_an_error_once)
+{
+    struct actswap_page *page;
+    struct actswap_resident back = {.size = sizeof(back)};
+    struct storage *x = filled(7);
+    enter(1);
+    cr_assert_eq(save(x, NULL, &page), 0);
+    storage_drop(x);
+    leave(1, NULL);
+    fake_fail("as_cuda_copy_in", 1);
+    fake_fail("as_cuda_copy_now", 1);
 
     cr_expect_eq(as_pager_need(fw.pager, page, NULL, &back), -EIO);
     cr_expect_eq(fw.held, 0, "the new memory went back");

@@ -145,7 +145,7 @@ cudaError_t sim_error(cudaError_t error)
     return error;
 }
 
-cudaError_t sim_enter(const char *function)
+cudaError_t sim_enter(const char *function, const void *caller)
 {
     pthread_once(&once, start);
     // As on a card: a context does not survive fork(), whoever created it.
@@ -153,7 +153,7 @@ cudaError_t sim_enter(const char *function)
         return sim_error(cudaErrorInitializationError);
     sim_guard_look();
 
-    const cudaError_t fault = sim_faults_next(function);
+    const cudaError_t fault = sim_faults_next(function, caller);
 
     return fault ? sim_error(fault) : cudaSuccess;
 }

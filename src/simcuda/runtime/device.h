@@ -28,14 +28,14 @@ struct sim_device {
     atomic_bool active; // has a context
 };
 
-// Begins an entry point named `function`: reads the settings at the first call of the
+// Begins an entry point named `function`, called from `caller`: reads the settings at the first call of the
 // process, refuses a forked child, counts for fault injection. Not cudaSuccess: return
 // it; it is already recorded as the thread's last error.
-cudaError_t sim_enter(const char *function);
+cudaError_t sim_enter(const char *function, const void *caller);
 
 #define SIM_ENTER()                                                                      \
     do {                                                                                 \
-        cudaError_t refused_ = sim_enter(__func__);                                      \
+        cudaError_t refused_ = sim_enter(__func__, __builtin_return_address(0));         \
         if (refused_)                                                                    \
             return refused_;                                                             \
     } while (0)

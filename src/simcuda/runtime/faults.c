@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simcuda/runtime/faults.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +11,9 @@
 
 struct fault {
     char function[64];
+    bool ours; // of libactswap's calls
     unsigned long at; // the call that fails, from 1
+    bool on; // and all after it
     long error;
     atomic_ulong calls;
 };
@@ -20,13 +24,16 @@ static size_t faults_count;
 // One "function:call=error"; the end of it, or NULL.
 static const char *read_fault(struct fault *fault, const char *text)
 {
-    const size_t length = strcspn(text, ":,=");
     char *end;
-
+    fault->ours = *text == '@';
+    text += fault->ours;
+    const size_t length = strcspn(text, ":,=");
     if (!length || length >= sizeof(fault->function) || text[length] != ':')
         return NULL;
     memcpy(fault->function, text, length);
     fault->at = strtoul(text + length + 1, &end, 10);
+    fault->on = *end == '+';
+    end += fault->on;
     if (!fault->at || *end != '=')
         return NULL;
     fault->error = strtol(end + 1, &end, 10);
@@ -44,10 +51,33 @@ void sim_faults_read(const char *text)
     }
 }
 
-cudaError_t sim_faults_next(const char *function)
+void sim_faults_set(const char *text)
 {
-    for (size_t i = 0; i < faults_count; i++)
-        if (!strcmp(faults[i].function, function) && ++faults[i].calls == faults[i].at)
-            return (cudaError_t)faults[i].error;
+    memset(faults, 0, sizeof(faults));
+    faults_count = 0;
+    sim_faults_read(text);
+}
+
+unsigned long sim_faults_calls(void)
+{
+    return faults_count ? faults[0].calls : 0;
+}
+
+static bool is_ours(const void *caller)
+{
+    Dl_info found;
+    return dladdr(caller, &found) && strstr(found.dli_fname, "libactswap.so");
+}
+
+cudaError_t sim_faults_next(const char *function, const void *caller)
+{
+    for (size_t i = 0; i < faults_count; i++) {
+        struct fault *fault = &faults[i];
+        if (strcmp(fault->function, function) || (fault->ours && !is_ours(caller)))
+            continue;
+        const unsigned long call = ++fault->calls;
+        if (call == fault->at || (fault->on && call > fault->at))
+            return (cudaError_t)fault->error;
+    }
     return cudaSuccess;
 }

@@ -174,7 +174,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes)
 // "operation not supported".
 cudaError_t sim_missing(const char *function, atomic_flag *said)
 {
-    cudaError_t refused = sim_enter(function);
+    cudaError_t refused = sim_enter(function, NULL);
 
     if (refused)
         return refused;
