@@ -91,6 +91,7 @@ static enum actswap_verdict decide_recompute(struct as_plan *plan, uint64_t bloc
 
     if (!entry)
         return ACTSWAP_KEEP;
+    entry->seen_step = plan->step;
     entry->chosen = is_chosen(plan, block);
     if (!entry->chosen)
         return ACTSWAP_KEEP;

@@ -102,7 +102,8 @@ bool as_trials_due(const struct as_trials *trials, const struct as_trial *entry,
     for (unsigned i = 0; i < trials->count; i++) {
         const struct as_trial *other = &trials->entries[trials->order[i]];
         before = before && other != entry;
-        if (other == entry || other->standing != AS_STANDING_PROVEN)
+        if (other == entry || other->standing != AS_STANDING_PROVEN ||
+            other->seen_step + 1 < step)
             continue;
         if (other->last_step == step && other->first_step != step)
             return false; // one a step

@@ -32,6 +32,7 @@ struct as_trial {
     bool chosen; // the settings' pattern has it
     uint64_t trials, recomputed; // how often
     uint64_t first_step, last_step; // of trials, from 0
+    uint64_t seen_step; // that it was last entered in
     uint64_t broken_step; // that a proven one was refused in; UINT64_MAX: none was
     uint64_t saved_bytes, boundary_bytes; // of the last trial
 };
@@ -50,7 +51,7 @@ bool as_trials_add(struct as_trial *entry, const struct actswap_trial *trial,
                    uint64_t step);
 
 // Whether a proven block is to be tried again in this step: every AS_TRIALS_EVERY steps the
-// one whose last trial is longest ago.
+// one whose last trial is longest ago, of those that still run.
 bool as_trials_due(const struct as_trials *trials, const struct as_trial *entry,
                    uint64_t step);
 

@@ -104,6 +104,12 @@ void as_recompute_write(struct as_json *json, const struct as_facts *facts)
     as_json_number(json, "blocks_together", totals.segment);
     as_json_bool(json, "values_compared", totals.values && totals.blocks);
     as_json_number(json, "tried_again_within_steps", totals.round);
+    char said[512];
+    as_json_open(json, "said", '[');
+    for (size_t line = 0; as_recompute_say(facts, line, said, sizeof(said)), *said;
+         line++)
+        as_json_text(json, NULL, said);
+    as_json_close(json, ']');
     as_json_open(json, "blocks", '[');
     for (unsigned i = 0; as_plan_read(facts->plan, i, &entry); i++)
         write_block(json, &entry);

@@ -77,7 +77,9 @@ def test_no_bit_and_nothing_else_differs(trained: Any, policy: str) -> None:
     plain, other = trained["off"][0], trained[policy][0]
 
     assert len(plain) > 40
-    assert {kind for kind in plain if plain[kind] != other[kind]} == set()
+    # What starts to differ after its trial is found by the next one, and said.
+    late = {"starts_late"}
+    assert {kind for kind in plain if plain[kind] != other[kind]} == late
 
 
 @pytest.mark.parametrize("policy", POLICIES[1:])
@@ -87,12 +89,26 @@ def test_each_block_is_run_again_or_says_why_not(trained: Any, policy: str) -> N
     assert told["blocks_found"] == len(told["blocks"]) > 100
 
     for row in told["blocks"]:
+        if row["block"].startswith("StartsLate"):
+            assert row["reason"] == "run again, it saved other values"
+            assert row["proven_step"] < row["broken_step"]
+            continue
         why = of(row["block"], LEFT, None)
         assert (row["block"], row["reason"]) == (row["block"], why)
         assert row["decision"] == ("keep" if why else "recompute")
         if not why:
             assert (row["trials"], row["recomputed"]) in ((1, 2), (2, 4))
             assert row["put_back"] == of(row["block"], PUT_BACK, [])
+
+
+def test_what_starts_to_misbehave_is_found_and_said(trained: Any) -> None:
+    report = trained["recompute"][1]
+    said = [w for w in report["warnings"] if "stopped to be the same" in w]
+
+    assert len(said) == 3 and all("StartsLateModel.blocks." in w for w in said)
+    assert all("may not be those of a run without recompute" in w for w in said)
+    # Each of the proven blocks is tried again within this many steps.
+    assert report["recompute"]["tried_again_within_steps"] > 0
 
 
 def test_off_says_nothing_of_it(trained: Any) -> None:

@@ -222,6 +222,26 @@ Test(plan, each_proven_block_is_tried_again_in_turn)
     cr_expect_eq(totals.round, (uint64_t)BLOCKS * AS_TRIALS_EVERY);
 }
 
+Test(plan, blocks_that_no_longer_run_do_not_keep_others_from_their_trials)
+{
+    make(AS_POLICY_RECOMPUTE, 0);
+    for (uint64_t gone = 100; gone < 120; gone++) {
+        enter(gone);
+        prove(gone);
+    }
+    end_step();
+    unsigned trials = 0;
+    for (int step = 1; step <= 2 * AS_TRIALS_EVERY; step++) {
+        as_plan_mark(plan, ACTSWAP_FORWARD);
+        if (enter(1) == ACTSWAP_TRIAL) {
+            trials++;
+            prove(1);
+        }
+        end_step();
+    }
+    cr_expect_eq(trials, 3, "the first, and each AS_TRIALS_EVERY steps");
+}
+
 Test(plan, a_proven_block_that_misbehaves_is_told_with_both_steps)
 {
     struct as_trial entry;

@@ -245,6 +245,7 @@ void as_page_how(const struct as_page *page)
     put_row(page, "actswap", as_field_text(page->report, "run.actswap"));
     put_settings(page);
     put_list(page, "warnings", "warnings");
+    put_list(page, "recompute.said", "recompute");
     put_list(page, "degraded", "degraded");
     put_list(page, "device.races_said", "races");
     put_list(page, "kept", "left on the device");

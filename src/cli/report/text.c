@@ -318,6 +318,7 @@ void as_report_text(const struct as_run *run, FILE *out, struct as_look look, si
     print_ranks(&page);
     (void)fputc('\n', out);
     print_verdict(&page);
+    print_list(&page, "recompute.said", "recompute");
     print_list(&page, "degraded", "degraded");
     print_list(&page, "device.races_said", "races");
     print_list(&page, "notes", "left alone");

@@ -412,8 +412,6 @@ def compiled_inside() -> Any:
 
 @kind
 def accumulated() -> Any:
-    """Two forwards before one backward, each with statistics that the other changes."""
-
     class AccumulatedModel(Model):
         def forward(self, x: Any) -> Any:
             first, second = x.chunk(2)
@@ -432,7 +430,6 @@ def accumulated() -> Any:
 
 @kind
 def twice_backward() -> Any:
-    """A penalty on the gradient: a backward through a backward, and a graph kept."""
     model = block_of("TwiceBackward", lambda self, x: torch.tanh(self.body(x)))
 
     def loss_of(x: Any) -> Any:
@@ -447,8 +444,6 @@ def twice_backward() -> Any:
 
 @kind
 def own_function() -> Any:
-    """A backward of the script's own that reads what it saved twice."""
-
     class Square(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any, weight: Any) -> Any:
@@ -527,7 +522,6 @@ def other_draw() -> Any:
 
 @kind
 def stepped_between() -> Any:
-    """A bias, which nothing but a forward reads, changes before the backward."""
     model = block_of("SteppedBetween", lambda self, x: self.body(x))
 
     def between() -> None:
@@ -549,6 +543,25 @@ def trained_mode() -> Any:
     return model
 
 
+@kind
+def starts_late() -> Any:
+    """Other values from the sixth step on, by a count that nobody can see."""
+
+    def make() -> Callable:
+        steps = [0]
+
+        def forward(self: Any, x: Any) -> Any:
+            again = torch._C._current_graph_task_id() != -1
+            steps[0] += not again
+            return self.body(x + (again and steps[0] > 5 * BLOCKS))
+
+        return forward
+
+    model = block_of("StartsLate", make())
+    model.steps = 30
+    return model
+
+
 def train(name: str) -> Any:
     torch.manual_seed(1)
     random.seed(2)
@@ -560,7 +573,7 @@ def train(name: str) -> Any:
     digest = hashlib.sha256()
     around = getattr(model, "around", torch.enable_grad)
     loss_of = getattr(model, "loss_of", lambda x: model(x).square().mean())
-    for step in range(STEPS):
+    for step in range(getattr(model, "steps", STEPS)):
         getattr(model, "before", nothing)()
         x = torch.randn(BATCH, WIDTH, device="cuda")
         with around():
