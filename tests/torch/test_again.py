@@ -97,7 +97,9 @@ def test_each_block_is_run_again_or_says_why_not(trained: Any, policy: str) -> N
         assert (row["block"], row["reason"]) == (row["block"], why)
         assert row["decision"] == ("keep" if why else "recompute")
         if not why:
-            assert (row["trials"], row["recomputed"]) in ((1, 2), (2, 4))
+            # Three steps, in one of which some are tried again; others run twice in each.
+            assert row["trials"] + row["recomputed"] in (3, 6)
+            assert min(row["trials"], row["recomputed"]) >= 1
             assert row["put_back"] == of(row["block"], PUT_BACK, [])
 
 

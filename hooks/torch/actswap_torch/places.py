@@ -193,8 +193,10 @@ class Places:
 
 
 def inner_forward(forward: Any) -> Any:
-    """Where a layer of Transformers keeps the forward that its own checkpointing runs: that
-    does nothing unless it is the class's forward itself. Tried on Transformers 5.24."""
+    """Where a layer of Transformers keeps the forward that its own checkpointing runs.
+
+    That does nothing unless it is the class's forward itself. Tried on Transformers 5.24.
+    """
     code = getattr(forward, "__code__", None)
     if code is None or code.co_name != "forward_with_checkpointing":
         return None
