@@ -243,6 +243,14 @@ AS_EXPORT void actswap_skipped(uint64_t block, enum actswap_fault fault)
         as_plan_skipped(engine->plan, block, fault);
 }
 
+AS_EXPORT void actswap_renewed(uint64_t block)
+{
+    struct as_engine *engine = as_engine_get();
+
+    if (engine)
+        as_plan_renewed(engine->plan, block);
+}
+
 AS_EXPORT void actswap_part(enum actswap_edge edge, uint64_t part)
 {
     if (edge == ACTSWAP_ENTER)

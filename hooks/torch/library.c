@@ -21,6 +21,7 @@ static const struct {
     ENTRY(held),        ENTRY(looked),   ENTRY(expect),        ENTRY(unnamed),
     ENTRY(root),        ENTRY(gradient), ENTRY(note),          ENTRY(stats),
     ENTRY(enough),      ENTRY(values),   ENTRY(tried),         ENTRY(skipped),
+    ENTRY(renewed),
 };
 
 int as_library_bind(struct as_library *library)

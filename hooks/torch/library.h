@@ -28,6 +28,7 @@ struct as_library {
     int (*values)(void);
     void (*tried)(uint64_t block, const struct actswap_trial *trial);
     void (*skipped)(uint64_t block, enum actswap_fault fault);
+    void (*renewed)(uint64_t block);
     int (*tag)(int device, const void *address, enum actswap_category category);
     int (*suggest)(int device, const void *address, enum actswap_category category);
     int (*held)(int device, const void *address);

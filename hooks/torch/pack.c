@@ -129,6 +129,17 @@ static PyObject *module_skipped(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+// renewed(number) -> None
+static PyObject *module_renewed(PyObject *module, PyObject *number)
+{
+    const unsigned long long block = PyLong_AsUnsignedLongLong(number);
+    (void)module;
+    if (PyErr_Occurred())
+        return NULL;
+    library.renewed(block);
+    Py_RETURN_NONE;
+}
+
 static PyObject *module_values(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -440,6 +451,7 @@ static PyMethodDef methods[] = {
     {"block", module_block, METH_VARARGS, NULL},
     {"tried", module_tried, METH_VARARGS, NULL},
     {"skipped", module_skipped, METH_VARARGS, NULL},
+    {"renewed", module_renewed, METH_O, NULL},
     {"values", module_values, METH_NOARGS, NULL},
     {"enter", module_enter, METH_O, NULL},
     {"leave", module_leave, METH_O, NULL},

@@ -264,6 +264,10 @@ void actswap_tried(uint64_t block, const struct actswap_trial *trial);
 // Tells why a call of a block was left alone, untried. It may be tried at another one.
 void actswap_skipped(uint64_t block, enum actswap_fault fault);
 
+// Another block has this number from now on, as that of a model that was made anew: what was
+// tried of the one before does not count for it.
+void actswap_renewed(uint64_t block);
+
 // Says that this thread enters or leaves the work of part `part`: what is made there bears
 // its name in the report. Nothing is decided. Parts and blocks are told apart by one set of
 // numbers and may nest in each other; a thread's parts are its own, also while it runs a

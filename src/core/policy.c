@@ -103,6 +103,8 @@ static const struct option recompute_options[] = {{"every", read_every},
                                                   {NULL, NULL}};
 
 enum { OPTIONS_MAX = 8 };
+_Static_assert(sizeof(recompute_options) <= (OPTIONS_MAX + 1) * sizeof(struct option),
+               "no list is longer");
 
 static int read_option(struct as_settings *settings, const char *policy,
                        const struct option *options, const char *text,
@@ -113,7 +115,7 @@ static int read_option(struct as_settings *settings, const char *policy,
     const char *value = strchr(text, '=');
     const size_t length = value ? (size_t)(value - text) : strlen(text);
 
-    for (int i = 0; i < OPTIONS_MAX && options[i].key; i++)
+    for (int i = 0; options[i].key; i++)
         keys[i] = options[i].key;
     snprintf(key, sizeof(key), "%.*s", (int)length, text);
     snprintf(what, sizeof(what), "an option of %s", policy);

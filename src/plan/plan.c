@@ -189,6 +189,13 @@ void as_plan_skipped(struct as_plan *plan, uint64_t block, enum actswap_fault fa
     pthread_mutex_unlock(&plan->lock);
 }
 
+void as_plan_renewed(struct as_plan *plan, uint64_t block)
+{
+    pthread_mutex_lock(&plan->lock);
+    as_trials_renew(&plan->trials, block);
+    pthread_mutex_unlock(&plan->lock);
+}
+
 bool as_plan_read(struct as_plan *plan, unsigned index, struct as_trial *entry)
 {
     pthread_mutex_lock(&plan->lock);

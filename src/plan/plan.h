@@ -33,6 +33,9 @@ bool as_plan_tried(struct as_plan *plan, uint64_t block,
                    const struct actswap_trial *trial, struct as_trial *entry);
 void as_plan_skipped(struct as_plan *plan, uint64_t block, enum actswap_fault fault);
 
+// Another block has the number: it is untried.
+void as_plan_renewed(struct as_plan *plan, uint64_t block);
+
 // Blocks entered so far, those inside others left out.
 uint64_t as_plan_blocks(struct as_plan *plan);
 

@@ -93,6 +93,19 @@ bool as_trials_add(struct as_trial *entry, const struct actswap_trial *trial,
     return false;
 }
 
+void as_trials_renew(struct as_trials *trials, uint64_t block)
+{
+    for (unsigned i = 0; i < trials->count; i++) {
+        struct as_trial *entry = &trials->entries[trials->order[i]];
+        if (entry->block != block)
+            continue;
+        entry->standing = AS_STANDING_UNTRIED;
+        entry->faults = entry->repairs = 0;
+        entry->fault = -1;
+        entry->broken_step = UINT64_MAX;
+    }
+}
+
 bool as_trials_due(const struct as_trials *trials, const struct as_trial *entry,
                    uint64_t step)
 {

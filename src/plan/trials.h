@@ -50,6 +50,9 @@ struct as_trial *as_trials_find(struct as_trials *trials, uint64_t block);
 bool as_trials_add(struct as_trial *entry, const struct actswap_trial *trial,
                    uint64_t step);
 
+// Another block has the number of a known one from now on.
+void as_trials_renew(struct as_trials *trials, uint64_t block);
+
 // Whether a proven block is to be tried again in this step: every AS_TRIALS_EVERY steps the
 // one whose last trial is longest ago, of those that still run.
 bool as_trials_due(const struct as_trials *trials, const struct as_trial *entry,

@@ -258,6 +258,20 @@ Test(plan, a_proven_block_that_misbehaves_is_told_with_both_steps)
     cr_expect_not(tell(1, 1U << ACTSWAP_FAULT_VALUES), "once is enough");
 }
 
+Test(plan, another_block_of_the_same_number_is_tried_for_itself)
+{
+    make(AS_POLICY_RECOMPUTE, 0);
+    prove(1);
+    tell(2, 1U << ACTSWAP_FAULT_STATE);
+    cr_expect_eq(enter(1), ACTSWAP_RECOMPUTE);
+    cr_expect_eq(enter(2), ACTSWAP_KEEP);
+    as_plan_renewed(plan, 1);
+    as_plan_renewed(plan, 2);
+    as_plan_renewed(plan, 3);
+    cr_expect_eq(enter(1), ACTSWAP_TRIAL);
+    cr_expect_eq(enter(2), ACTSWAP_TRIAL);
+}
+
 Test(plan, more_blocks_than_there_is_room_for_are_kept)
 {
     make(AS_POLICY_RECOMPUTE, 0);

@@ -101,6 +101,8 @@ class Places:
         key, entries, name = id(module), self._entries, (label, path)
         entry = self._entry(module)
         if entry is None:
+            if name in self._numbers:
+                self._pack.renewed(self._numbers[name])
             number = self._numbers.setdefault(name, next(self._count))
             self._names[number] = name
             self._say(number)
