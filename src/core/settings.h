@@ -16,19 +16,21 @@ const char *as_policy_name(enum as_policy policy);
 
 struct as_settings {
     enum as_policy policy;
-    uint64_t offload_min_bytes; // offload:min=
     unsigned offload_keep_last; // offload:keep_last=, blocks
+    uint64_t offload_min_bytes; // offload:min=
     bool offload_boundary; // offload:only=boundary
-    unsigned recompute_every; // recompute:every=, blocks run again together; 0: one
-    unsigned recompute_segments; // recompute:segments=, how many; 0: by the above
     bool recompute_sqrt; // recompute:segments=sqrt
     bool recompute_boundary; // recompute:boundary=offload
-    char recompute_blocks[128]; // recompute:blocks=, a pattern; "": all
-    uint64_t budget_bytes; // 0: none, or budget_percent of the card
-    unsigned budget_percent;
+    bool native_stacks; // ACTSWAP_STACKS is one of those that have native frames
+    unsigned recompute_every; // recompute:every=, blocks run again together; 0: one
+    unsigned recompute_segments; // recompute:segments=, how many; 0: by the above
+    unsigned budget_percent; // of the card
+    uint64_t budget_bytes; // 0: none, or budget_percent
     uint64_t memory_bytes; // that a card is to have, 0: its own
     uint64_t host_memory_bytes; // 0: the default share
+    char recompute_blocks[128]; // recompute:blocks=, a pattern; "": all
     unsigned host_memory_percent;
+    unsigned sim_gpus;
     const char *disk; // the folder, disk_folder_bytes long, and more; NULL: none
     size_t disk_folder_bytes;
     uint64_t disk_bytes;
@@ -36,7 +38,6 @@ struct as_settings {
     const char *log_file; // path template or NULL
     const char *ranks; // "all" or a list
     const char *stacks; // "python", "native", "all" or "none"
-    bool native_stacks; // one of those that have native frames
     const char *skip; // program names
     const char *run_id; // or NULL
     uint64_t steps; // after which the program is to end, 0: when it does
@@ -48,7 +49,6 @@ struct as_settings {
     const char *sim_compute;
     const char *sim_check;
     const char *sim_fault;
-    unsigned sim_gpus;
 };
 
 // Reads every ACTSWAP_ name of `environment` (as environ). Returns 0, or -EINVAL with

@@ -15,14 +15,18 @@ void as_order_finish(struct as_order *order)
     *order = (struct as_order){0};
 }
 
+#define SLOT sizeof(struct actswap_page *)
+
 static void remember(struct as_order *order, uint32_t number, struct actswap_page *page)
 {
     if (number >= order->page_room) {
-        const size_t room = order->page_room ? 2 * order->page_room : 256;
-        struct actswap_page **grown = realloc(order->pages, room * sizeof(*grown));
+        size_t room = order->page_room ? order->page_room : 256;
+        while (room <= number)
+            room *= 2;
+        struct actswap_page **grown = realloc(order->pages, room * SLOT);
         if (!grown)
             return;
-        memset(grown + order->page_room, 0, (room - order->page_room) * sizeof(*grown));
+        memset(grown + order->page_room, 0, (room - order->page_room) * SLOT);
         order->pages = grown;
         order->page_room = room;
     }

@@ -11,11 +11,11 @@
 
 struct fault {
     char function[64];
-    bool ours; // of libactswap's calls
     unsigned long at; // the call that fails, from 1
-    bool on; // and all after it
     long error;
     atomic_ulong calls;
+    bool on; // all after it, too
+    bool ours; // of libactswap's calls
 };
 
 static struct fault faults[16];
@@ -73,7 +73,7 @@ cudaError_t sim_faults_next(const char *function, const void *caller)
 {
     for (size_t i = 0; i < faults_count; i++) {
         struct fault *fault = &faults[i];
-        if (strcmp(fault->function, function) || (fault->ours && !is_ours(caller)))
+        if (strcmp(fault->function, function) != 0 || (fault->ours && !is_ours(caller)))
             continue;
         const unsigned long call = ++fault->calls;
         if (call == fault->at || (fault->on && call > fault->at))
