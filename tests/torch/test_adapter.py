@@ -129,7 +129,8 @@ def test_a_custom_function_gets_its_parameter_back(graphs: Any) -> None:
 def test_forward_in_another_thread(graphs: Any, policy: str) -> None:
     result = graphs["another_thread"]
 
-    assert (result["pages"] > 0) == (policy == FLOOR)
+    # Under recompute it is a new model's first step, in which what is tried moves.
+    assert (result["pages"] > 0) == (policy != "off")
     assert result["same"] == [True] * 6
 
 
