@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 #include "track/gradients.h"
 #include "track/ledger.h"
+#include "track/physical.h"
 #include "track/roots.h"
 #include "track/steps.h"
 
@@ -35,6 +36,8 @@ static void destroy(struct as_engine *engine)
     as_gradients_destroy(engine->gradients);
     as_roots_destroy(engine->roots);
     as_steps_destroy(engine->steps);
+    as_physical_destroy(engine->physical);
+    as_ledger_destroy(engine->others);
     as_ledger_destroy(engine->segments);
     as_ledger_destroy(engine->ledger);
     free(engine);
@@ -112,6 +115,8 @@ static bool create_parts(struct as_engine *engine)
 {
     engine->ledger = as_ledger_create();
     engine->segments = as_ledger_create();
+    engine->others = as_ledger_create();
+    engine->physical = as_physical_create();
     engine->steps = as_steps_create();
     engine->gradients = as_gradients_create();
     engine->plan = as_plan_create(&engine->settings);
@@ -119,8 +124,8 @@ static bool create_parts(struct as_engine *engine)
         engine->roots = as_roots_create(engine->steps);
     if (engine->ledger)
         engine->pager = as_pager_create(&engine->settings, engine->ledger);
-    return engine->segments && engine->gradients && engine->plan && engine->roots &&
-           engine->pager;
+    return engine->segments && engine->others && engine->physical && engine->gradients &&
+           engine->plan && engine->roots && engine->pager;
 }
 
 static struct as_engine *create(void)
@@ -211,6 +216,7 @@ static struct as_facts gather(struct as_engine *engine,
         .settings = &engine->settings,
         .ledger = engine->ledger,
         .segments = engine->segments,
+        .others = engine->others,
         .steps = engine->steps,
         .plan = engine->plan,
         .notes = &engine->notes,
@@ -438,116 +444,7 @@ static void at_exit(void)
     atomic_store(&left_alone, true);
 }
 
-// --- From the hooks
-
-static void raise_to(_Atomic uint64_t *highest, uint64_t value)
-{
-    uint64_t now = atomic_load(highest);
-
-    while (now < value && !atomic_compare_exchange_weak(highest, &now, value))
-        ;
-}
-
-static void name_segment(struct as_engine *engine, int device, const void *address,
-                         const void *caller)
-{
-    struct as_ledger_totals totals;
-    char name[AS_OBJECT_NAME];
-
-    if (!as_object_soname(caller, name) || !strstr(name, "nccl"))
-        return;
-    as_ledger_tag(engine->segments, device, address, ACTSWAP_COMM);
-    as_ledger_totals(engine->segments, -1, &totals);
-    raise_to(&engine->comm_bytes, totals.live_by_category[ACTSWAP_COMM]);
-}
-
-void as_engine_segment(const void *address, size_t bytes, void *stream,
-                       const void *caller)
-{
-    const int saved_errno = errno;
-    struct as_engine *engine = as_engine_get();
-    int device = 0;
-
-    if (engine && address) {
-        if (as_cuda_device_get(&device))
-            device = 0;
-        as_ledger_add(engine->segments, device, address, bytes, AS_LEDGER_ALL_LIVE,
-                      stream);
-        name_segment(engine, device, address, caller);
-        as_engine_identify(engine);
-        as_engine_use(engine);
-        if (!atomic_load(&engine->events))
-            as_ledger_add(engine->ledger, device, address, bytes, AS_LEDGER_ALL_LIVE,
-                          stream);
-    }
-    errno = saved_errno;
-}
-
-void as_engine_physical(const void *handle, int device, size_t bytes, const void *caller)
-{
-    const int saved_errno = errno;
-    struct as_engine *engine = as_engine_get();
-
-    if (engine) {
-        as_engine_use(engine);
-        // Among what was taken a handle is as good a key as an address.
-        as_ledger_add(engine->segments, device, handle, bytes, AS_LEDGER_ALL_LIVE, NULL);
-        name_segment(engine, device, handle, caller);
-    }
-    errno = saved_errno;
-}
-
-void as_engine_reconcile(struct as_engine *engine)
-{
-    struct as_ledger_totals tensors, segments;
-
-    if (!atomic_load(&engine->events))
-        return;
-    as_ledger_totals(engine->ledger, -1, &tensors);
-    as_ledger_totals(engine->segments, -1, &segments);
-    const uint64_t known =
-        tensors.reserved_bytes + segments.live_by_category[ACTSWAP_COMM];
-    if (segments.live_bytes > known)
-        raise_to(&engine->other_bytes, segments.live_bytes - known);
-}
-
-static uint64_t generation_of(struct as_ledger *ledger, const void *address)
-{
-    struct as_block block;
-
-    return as_ledger_find(ledger, -1, address, &block) && block.address == address
-               ? block.generation
-               : 0;
-}
-
-struct as_freeing as_engine_freeing(const void *address)
-{
-    const int saved_errno = errno;
-    struct as_freeing freeing = {address, 0, 0};
-    struct as_engine *engine = as_engine_get();
-
-    if (engine && address) {
-        freeing.segment = generation_of(engine->segments, address);
-        if (!atomic_load(&engine->events))
-            freeing.block = generation_of(engine->ledger, address);
-    }
-    errno = saved_errno;
-    return freeing;
-}
-
-void as_engine_freed(const struct as_freeing *freeing)
-{
-    struct as_engine *engine = as_engine_get();
-
-    if (!engine)
-        return;
-    if (freeing->segment)
-        as_ledger_remove(engine->segments, -1, freeing->address, freeing->segment,
-                         AS_LEDGER_ALL_LIVE);
-    if (freeing->block && !atomic_load(&engine->events))
-        as_ledger_remove(engine->ledger, -1, freeing->address, freeing->block,
-                         AS_LEDGER_ALL_LIVE);
-}
+// --- Streams
 
 void as_engine_stream_made(void *stream)
 {

@@ -25,12 +25,15 @@
 #include "core/settings.h"
 #include "report/oom.h"
 #include "report/report.h"
+#include "track/memory.h"
 #include "track/notes.h"
 
 struct as_engine {
     struct as_settings settings;
     struct as_ledger *ledger; // tensors
     struct as_ledger *segments; // what the hooks saw taken from the driver
+    struct as_ledger *others; // the same, not on a device: enum as_memory in its place
+    struct as_physical *physical;
     struct as_steps *steps;
     struct as_roots *roots;
     struct as_gradients *gradients;
@@ -80,22 +83,36 @@ struct as_engine *as_engine_get(void);
 
 // --- From the hooks. errno is kept.
 
-// The driver gave memory on the current device to the code at `caller`; `stream` as in
-// actswap_allocated().
-void as_engine_segment(const void *address, size_t bytes, void *stream,
-                       const void *caller);
+// The driver gave memory to the code at `caller`.
+struct as_taking {
+    enum as_memory kind;
+    const void *address;
+    size_t bytes;
+    void *stream; // as in actswap_allocated(), of device memory
+    const void *caller;
+};
 
-// The driver gave physical memory behind a handle, which a program maps where it likes.
-void as_engine_physical(const void *handle, int device, size_t bytes, const void *caller);
+void as_engine_taken(const struct as_taking *taking); // on the current device
 
-// A block (or handle) that is about to be freed: after the free its address may be another one's.
+// Memory that is about to be freed: afterwards its address may be another one's.
 struct as_freeing {
     const void *address;
-    uint64_t segment, block; // generations, 0: not known
+    uint64_t segment, block, other; // generations, 0: not known
 };
 
 struct as_freeing as_engine_freeing(const void *address);
 void as_engine_freed(const struct as_freeing *freeing);
+
+// All memory of a device went at once, after which the device is as new.
+void as_engine_device_reset(int device);
+
+// Physical memory behind handles, which a program maps where it likes (track/physical.h).
+void as_engine_handle_made(uint64_t handle, int device, size_t bytes, const void *caller);
+void as_engine_handle_retained(uint64_t handle, uint64_t address);
+uint64_t as_engine_stamp(void);
+void as_engine_handle_released(uint64_t handle, uint64_t stamp);
+void as_engine_mapped(uint64_t address, size_t bytes, uint64_t handle);
+void as_engine_unmapped(uint64_t address, size_t bytes, uint64_t stamp);
 
 // A stream was made on the current device; one is about to be destroyed.
 void as_engine_stream_made(void *stream);

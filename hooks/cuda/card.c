@@ -185,27 +185,33 @@ struct as_claim as_card_claim(enum as_card_way way, int device, const void *addr
     return claim;
 }
 
-struct as_claim as_card_claim_pool(void *stream, const void *address, size_t bytes,
-                                   const void *caller)
+struct as_claim as_card_claim_pool(enum as_card_way way, void *pool, void *stream,
+                                   const void *address, size_t bytes, const void *caller)
 {
-    struct as_claim claim = {.bytes = bytes, .way = AS_CARD_RUNTIME, .caller = caller};
+    struct as_claim claim = {.bytes = bytes, .way = way, .caller = caller};
     int capturing = 0;
 
     if (!is_asked(address, bytes))
         return claim;
     const int saved_errno = errno;
-    claim_room(&claim, as_cuda_pool_spare());
+    claim_room(&claim, as_cuda_pool_spare(pool));
     if (claim.answer == AS_ROOM_FULL &&
         as_cuda_stream_capturing(stream, &capturing) == 0) {
         // What is captured takes no memory now.
         if (!capturing && as_cuda_stream_synchronize(stream) == 0)
-            claim_room(&claim, as_cuda_pool_spare());
+            claim_room(&claim, as_cuda_pool_spare(pool));
         else
             claim.answer = AS_ROOM_UNKNOWN;
     }
     end_claim(&claim, address);
     errno = saved_errno;
     return claim;
+}
+
+void as_card_doubt(struct as_claim *claim, const void *address)
+{
+    claim->answer = AS_ROOM_UNSURE;
+    end_claim(claim, address);
 }
 
 bool as_card_settle_claim(struct as_claim *claim, bool given)

@@ -38,11 +38,14 @@ struct as_claim {
 struct as_claim as_card_claim(enum as_card_way way, int device, const void *address,
                               size_t bytes, const void *caller);
 
-// The same for memory that comes in the stream's order, from the pool of the current device:
-// what the pool has taken and not handed out is room as well, and as a full card does it
-// waits for what is still to be freed on the stream.
-struct as_claim as_card_claim_pool(void *stream, const void *address, size_t bytes,
-                                   const void *caller);
+// The same for memory that comes in the stream's order, from a pool (NULL: that of the
+// current device): what the pool has taken and not handed out is room as well, and as a full
+// card does it waits for what is still to be freed on the stream.
+struct as_claim as_card_claim_pool(enum as_card_way way, void *pool, void *stream,
+                                   const void *address, size_t bytes, const void *caller);
+
+// What is given may be more than was asked for.
+void as_card_doubt(struct as_claim *claim, const void *address);
 
 // After the real call, whatever it said. False: what it gave was more than the card has
 // left; give it back, restore the pointer and ask for as_card_too_much() instead.

@@ -4,6 +4,7 @@
 // before: compared by its address, as one name stands for several versions. All else,
 // what the call returns and what it says of the symbol, is as the driver answered.
 #include <stdint.h>
+#include <string.h>
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -39,26 +40,30 @@ typedef cudaError_t entry_version_fn(const char *symbol, void **function,
                                      unsigned version, unsigned long long flags,
                                      enum cudaDriverEntryPointQueryResult *status);
 
+// Every hooked call of the driver.
+#define DECLARE(api, name, parameters, ...) CUresult name parameters;
+AS_DRIVER_CALLS(DECLARE)
+#undef DECLARE
+
 static const struct {
     enum as_hook hook;
     void (*ours)(void);
 } routes[] = {
-#define ROUTE(name)                                                                      \
-    {                                                                                    \
-        AS_HOOK_##name, (void (*)(void))(name)                                           \
-    }
-    ROUTE(cuMemAlloc_v2),    ROUTE(cuMemFree_v2),        ROUTE(cuMemCreate),
-    ROUTE(cuMemRelease),     ROUTE(cuDeviceTotalMem_v2), ROUTE(cuMemGetInfo_v2),
-    ROUTE(cuGetProcAddress), ROUTE(cuGetProcAddress_v2),
-#undef ROUTE
-};
+#define ROUTE(api, name, ...) {AS_HOOK_##name, (void (*)(void))(name)},
+#define ROUTE_RUNTIME(name)
+#define ROUTE_DRIVER(name) {AS_HOOK_##name, (void (*)(void))(name)},
+#define ROUTE_OWN(api, name, what) ROUTE_##api(name)
+    AS_DRIVER_CALLS(ROUTE) //
+    AS_OWN_CALLS(ROUTE_OWN)};
 
-static void route(void **function, const void *caller)
+// One name stands for several versions: each has another address.
+static void route(const char *symbol, void **function, const void *caller)
 {
     if (!function || !*function)
         return;
     for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
-        if (as_hook_real(routes[i].hook, caller) != *function)
+        if (strncmp(as_hook_name(routes[i].hook), symbol, strlen(symbol)) != 0 ||
+            as_hook_real(routes[i].hook, caller) != *function)
             continue;
         *function = (void *)(uintptr_t)routes[i].ours;
         return;
@@ -77,7 +82,7 @@ AS_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int 
     const CUresult result = real(symbol, function, version, flags, status);
     as_hook_leave();
     if (outermost && result == CUDA_SUCCESS)
-        route(function, CALLER);
+        route(symbol, function, CALLER);
     return result;
 }
 
@@ -92,7 +97,7 @@ AS_EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int ver
     const CUresult result = real(symbol, function, version, flags);
     as_hook_leave();
     if (outermost && result == CUDA_SUCCESS)
-        route(function, CALLER);
+        route(symbol, function, CALLER);
     return result;
 }
 
@@ -108,7 +113,7 @@ static cudaError_t entry(enum as_hook hook, const void *caller, const char *symb
     const cudaError_t result = real(symbol, function, flags, status);
     as_hook_leave();
     if (outermost && result == cudaSuccess)
-        route(function, caller);
+        route(symbol, function, caller);
     return result;
 }
 
@@ -147,7 +152,7 @@ static cudaError_t entry_by_version(enum as_hook hook, const void *caller,
         real(wish->symbol, function, wish->version, wish->flags, status);
     as_hook_leave();
     if (outermost && result == cudaSuccess)
-        route(function, caller);
+        route(wish->symbol, function, caller);
     return result;
 }
 

@@ -21,8 +21,8 @@ static struct entry {
     atomic_uint used;
     struct place places[PLACES];
 } hooks[AS_HOOK_COUNT] = {
-#define ENTRY(fn) [AS_HOOK_##fn] = {.name = #fn},
-    AS_HOOKS(ENTRY)
+#define ENTRY(api, fn, ...) [AS_HOOK_##fn] = {.name = #fn},
+    AS_RUNTIME_CALLS(ENTRY) AS_DRIVER_CALLS(ENTRY) AS_OWN_CALLS(ENTRY)
 #undef ENTRY
 };
 
@@ -56,6 +56,11 @@ void *as_hook_real(enum as_hook hook, const void *caller)
         remember(entry, caller, real);
     errno = saved_errno;
     return real;
+}
+
+const char *as_hook_name(enum as_hook hook)
+{
+    return hooks[hook].name;
 }
 
 bool as_hook_enter(void)

@@ -269,13 +269,13 @@ static int pool_attribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
     OWN(cudaMemPoolGetAttribute, pool, attribute, value);
 }
 
-size_t as_cuda_pool_spare(void)
+size_t as_cuda_pool_spare(void *of)
 {
-    cudaMemPool_t pool;
+    cudaMemPool_t pool = of;
     uint64_t reserved, used;
     int device;
 
-    if (as_cuda_device_get(&device) || pool_of(&pool, device) ||
+    if ((!pool && (as_cuda_device_get(&device) || pool_of(&pool, device))) ||
         pool_attribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved) ||
         pool_attribute(pool, cudaMemPoolAttrUsedMemCurrent, &used))
         return 0;

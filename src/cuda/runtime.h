@@ -39,8 +39,9 @@ int as_cuda_copy_in(void *device, const void *host, size_t bytes, void *stream);
 int as_cuda_copy_now(void *device, const void *host, size_t bytes); // the host waits
 int as_cuda_host_alloc(void **host, size_t bytes);
 int as_cuda_host_free(void *host);
-// What the current device's pool has from the driver and has not handed out; 0: not known.
-size_t as_cuda_pool_spare(void);
+// What a pool (NULL: the current device's) has from the driver and has not handed out; 0: not
+// known.
+size_t as_cuda_pool_spare(void *pool);
 int as_cuda_memory(size_t *free_bytes, size_t *total_bytes); // of the current device
 int as_cuda_device_get(int *device);
 int as_cuda_device_set(int device);

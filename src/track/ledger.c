@@ -278,6 +278,18 @@ bool as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
     return found;
 }
 
+void as_ledger_empty(struct as_ledger *ledger, int device)
+{
+    struct as_books *books = &ledger->devices[device];
+    struct as_node *node;
+
+    pthread_mutex_lock(&books->lock);
+    while ((node = as_index_next(&books->index, &(struct as_cursor){0})))
+        remove_block(ledger, books, (const void *)node->address, 0);
+    set_reserved(books, AS_LEDGER_ALL_LIVE);
+    pthread_mutex_unlock(&books->lock);
+}
+
 void as_ledger_clear(struct as_ledger *ledger)
 {
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) {

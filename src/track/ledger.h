@@ -51,6 +51,9 @@ void as_ledger_add(struct as_ledger *ledger, int device, const void *address,
 bool as_ledger_remove(struct as_ledger *ledger, int device, const void *address,
                       uint64_t generation, size_t reserved_bytes);
 
+// All that is alive on a device is freed at once.
+void as_ledger_empty(struct as_ledger *ledger, int device);
+
 // Forgets every block and figure: another source of events takes over.
 void as_ledger_clear(struct as_ledger *ledger);
 

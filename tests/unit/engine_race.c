@@ -36,7 +36,7 @@ static void go_round(int me, int round, void *stream)
     void *address = address_of(me, round % 7);
     struct actswap_stats stats = {.size = sizeof(stats)};
 
-    as_engine_segment(address, BYTES, NULL, NULL);
+    as_engine_taken(&(struct as_taking){.address = address, .bytes = BYTES});
     actswap_allocated(0, address, BYTES, BYTES, NULL);
     actswap_tag(0, address, ACTSWAP_PARAMETER);
     if (round % 100 == 0) // a step may have too many of them, if others are slow
