@@ -123,23 +123,47 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return (CUresult)error;
 }
 
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    DRIVER_ENTER();
+    return device_there(runtime, device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    DRIVER_ENTER();
+    int before;
+    cudaError_t error = runtime->cudaGetDevice(&before);
+
+    if (!device_there(runtime, device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!error && before != device)
+        error = runtime->cudaSetDevice(device);
+    if (!error)
+        error = runtime->cudaDeviceReset();
+    if (before != device)
+        runtime->cudaSetDevice(before);
+    return (CUresult)error;
+}
+
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
     DRIVER_ENTER();
-    int device = 0;
-    const cudaError_t error = runtime->cudaGetDevice(&device);
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
+    const int device = runtime->sim_context_current();
 
-    if (error)
-        return (CUresult)error;
-    *context = runtime->sim_context_active(device) ? context_of(device) : NULL;
+    *context = device < 0 ? NULL : context_of(device);
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     DRIVER_ENTER();
-    if (!context)
+    if (!context) {
+        runtime->sim_context_leave();
         return CUDA_SUCCESS;
+    }
     if (device_of(context) < 0)
         return CUDA_ERROR_INVALID_CONTEXT;
     return (CUresult)runtime->cudaSetDevice(device_of(context));
@@ -148,7 +172,12 @@ CUresult cuCtxSetCurrent(CUcontext context)
 CUresult cuCtxGetDevice(CUdevice *device)
 {
     DRIVER_ENTER();
-    return (CUresult)runtime->cudaGetDevice(device);
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (runtime->sim_context_current() < 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *device = runtime->sim_context_current();
+    return CUDA_SUCCESS;
 }
 
 // The limits a context starts with: CUDA C++ Programming Guide.
@@ -200,32 +229,6 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 
     *status = (CUstreamCaptureStatus)answer;
     return (CUresult)error;
-}
-
-CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
-{
-    DRIVER_ENTER();
-    void *memory = NULL;
-
-    if (!bytes)
-        return CUDA_ERROR_INVALID_VALUE;
-
-    const cudaError_t error = runtime->cudaMalloc(&memory, bytes);
-
-    *address = (CUdeviceptr)memory;
-    return (CUresult)error;
-}
-
-CUresult cuMemFree_v2(CUdeviceptr address)
-{
-    DRIVER_ENTER();
-    return (CUresult)runtime->cudaFree((void *)address);
-}
-
-CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
-{
-    DRIVER_ENTER();
-    return (CUresult)runtime->cudaMemGetInfo(free_bytes, total_bytes);
 }
 
 static CUresult pointer_attribute(void *data, CUpointer_attribute attribute,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,91 +207,4 @@ cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
         return CUDA_ERROR_INVALID_VALUE;
     memset(map, 0, sizeof(*map));
     return CUDA_SUCCESS;
-}
-
-CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
-                             cuuint64_t flags, CUdriverProcAddressQueryResult *status)
-{
-    (void)version, (void)flags;
-    if (!symbol || !function)
-        return CUDA_ERROR_INVALID_VALUE;
-    *function = sim_driver_find(symbol);
-    if (status)
-        *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS
-                            : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
-#define FUNCTION(name, ours)                                                             \
-    {                                                                                    \
-#name, (void (*)(void))(ours)                                                    \
-    }
-
-// By the names that programs ask for: without the suffix of the version.
-static const struct {
-    const char *name;
-    void (*function)(void);
-} functions[] = {
-    FUNCTION(cuCtxGetCurrent, cuCtxGetCurrent),
-    FUNCTION(cuCtxGetDevice, cuCtxGetDevice),
-    FUNCTION(cuCtxGetLimit, cuCtxGetLimit),
-    FUNCTION(cuCtxSetCurrent, cuCtxSetCurrent),
-    FUNCTION(cuCtxSetLimit, cuCtxSetLimit),
-    FUNCTION(cuDeviceGet, cuDeviceGet),
-    FUNCTION(cuDeviceGetAttribute, cuDeviceGetAttribute),
-    FUNCTION(cuDeviceGetCount, cuDeviceGetCount),
-    FUNCTION(cuDeviceGetName, cuDeviceGetName),
-    FUNCTION(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState),
-    FUNCTION(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain),
-    FUNCTION(cuDeviceTotalMem, cuDeviceTotalMem_v2),
-    FUNCTION(cuDriverGetVersion, cuDriverGetVersion),
-    FUNCTION(cuFuncGetAttribute, cuFuncGetAttribute),
-    FUNCTION(cuFuncSetAttribute, cuFuncSetAttribute),
-    FUNCTION(cuFuncSetCacheConfig, cuFuncSetCacheConfig),
-    FUNCTION(cuGetErrorName, cuGetErrorName),
-    FUNCTION(cuGetErrorString, cuGetErrorString),
-    FUNCTION(cuGetProcAddress, cuGetProcAddress_v2),
-    FUNCTION(cuInit, cuInit),
-    FUNCTION(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel),
-    FUNCTION(cuLaunchKernel, cuLaunchKernel),
-    FUNCTION(cuLaunchKernelEx, cuLaunchKernelEx),
-    FUNCTION(cuMemAddressFree, cuMemAddressFree),
-    FUNCTION(cuMemAddressReserve, cuMemAddressReserve),
-    FUNCTION(cuMemAlloc, cuMemAlloc_v2),
-    FUNCTION(cuMemCreate, cuMemCreate),
-    FUNCTION(cuMemExportToShareableHandle, cuMemExportToShareableHandle),
-    FUNCTION(cuMemFree, cuMemFree_v2),
-    FUNCTION(cuMemGetAddressRange, cuMemGetAddressRange_v2),
-    FUNCTION(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity),
-    FUNCTION(cuMemGetAllocationPropertiesFromHandle,
-             cuMemGetAllocationPropertiesFromHandle),
-    FUNCTION(cuMemGetInfo, cuMemGetInfo_v2),
-    FUNCTION(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle),
-    FUNCTION(cuMemMap, cuMemMap),
-    FUNCTION(cuMemRelease, cuMemRelease),
-    FUNCTION(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle),
-    FUNCTION(cuMemSetAccess, cuMemSetAccess),
-    FUNCTION(cuMemUnmap, cuMemUnmap),
-    FUNCTION(cuMemsetD32Async, cuMemsetD32Async),
-    FUNCTION(cuModuleGetFunction, cuModuleGetFunction),
-    FUNCTION(cuModuleLoad, cuModuleLoad),
-    FUNCTION(cuModuleLoadData, cuModuleLoadData),
-    FUNCTION(cuModuleLoadDataEx, cuModuleLoadDataEx),
-    FUNCTION(cuModuleUnload, cuModuleUnload),
-    FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor,
-             cuOccupancyMaxActiveBlocksPerMultiprocessor),
-    FUNCTION(cuOccupancyMaxActiveClusters, cuOccupancyMaxActiveClusters),
-    FUNCTION(cuPointerGetAttribute, cuPointerGetAttribute),
-    FUNCTION(cuPointerGetAttributes, cuPointerGetAttributes),
-    FUNCTION(cuStreamIsCapturing, cuStreamIsCapturing),
-    FUNCTION(cuStreamWriteValue32, cuStreamWriteValue32_v2),
-    FUNCTION(cuTensorMapEncodeTiled, cuTensorMapEncodeTiled),
-};
-
-void *sim_driver_find(const char *symbol)
-{
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-        if (!strcmp(functions[i].name, symbol))
-            return (void *)(uintptr_t)functions[i].function;
-    return NULL;
 }

@@ -9,41 +9,13 @@ static struct driver_runtime runtime;
 static bool found;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define FUNCTION(name)                                                                   \
-    {                                                                                    \
-#name, offsetof(struct driver_runtime, name)                                     \
-    }
-
 static const struct {
     const char *name;
     size_t offset;
 } functions[] = {
-    FUNCTION(cudaDriverGetVersion),
-    FUNCTION(cudaGetDeviceCount),
-    FUNCTION(cudaGetDevice),
-    FUNCTION(cudaSetDevice),
-    FUNCTION(cudaGetDeviceProperties),
-    FUNCTION(cudaDeviceGetAttribute),
-    FUNCTION(cudaPointerGetAttributes),
-    FUNCTION(cudaStreamIsCapturing),
-    FUNCTION(cudaMalloc),
-    FUNCTION(cudaFree),
-    FUNCTION(cudaMemGetInfo),
-    FUNCTION(cudaGetErrorString),
-    FUNCTION(cudaGetErrorName),
-    FUNCTION(sim_context_active),
-    FUNCTION(sim_guard_look),
-    FUNCTION(sim_launch),
-    FUNCTION(sim_resident_blocks),
-    FUNCTION(sim_virtual_reserve),
-    FUNCTION(sim_virtual_unreserve),
-    FUNCTION(sim_virtual_create),
-    FUNCTION(sim_virtual_release),
-    FUNCTION(sim_virtual_device),
-    FUNCTION(sim_virtual_map),
-    FUNCTION(sim_virtual_unmap),
-    FUNCTION(sim_virtual_retain),
-    FUNCTION(sim_virtual_extent),
+#define ROW(result, name, arguments) {#name, offsetof(struct driver_runtime, name)},
+    DRIVER_RUNTIME(ROW)
+#undef ROW
 };
 
 // By the SONAME that it has, so that one opened with RTLD_LOCAL is found as well; only

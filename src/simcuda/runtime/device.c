@@ -12,8 +12,11 @@
 
 #include "core/settings.h"
 #include "simcuda/check/check.h"
+#include "simcuda/order/queue.h"
 #include "simcuda/runtime/faults.h"
 #include "simcuda/runtime/guard.h"
+#include "simcuda/runtime/memory.h"
+#include "simcuda/runtime/virtual.h"
 #include "simcuda/simcuda.h"
 
 static struct sim_device devices[SIM_DEVICES_MAX];
@@ -25,6 +28,7 @@ static enum sim_compute compute;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_bool forked;
 static __thread int current;
+static __thread bool has_context; // of the current device
 static __thread cudaError_t last_error;
 
 void sim_fail(const char *format, ...)
@@ -176,6 +180,7 @@ struct sim_device *sim_device_current(void)
 struct sim_device *sim_device_activate(void)
 {
     devices[current].active = true;
+    has_context = true;
     return &devices[current];
 }
 
@@ -197,6 +202,16 @@ bool sim_context_active(int device)
     return sim_device(device) && devices[device].active;
 }
 
+int sim_context_current(void)
+{
+    return has_context && devices[current].active ? current : -1;
+}
+
+void sim_context_leave(void)
+{
+    has_context = false;
+}
+
 enum sim_order sim_order(void)
 {
     return order;
@@ -216,6 +231,20 @@ enum sim_compute sim_compute(void)
 {
     pthread_once(&once, start);
     return compute;
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+    SIM_ENTER_UNSAFE();
+    struct sim_device *const device = sim_device_current();
+    const cudaError_t error = sim_queue_synchronize_device(device->index);
+
+    if (error)
+        return sim_error(error);
+    sim_virtual_reset(device->index);
+    sim_memory_reset(device);
+    device->active = false;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetLastError(void)

@@ -66,8 +66,11 @@ uint64_t sim_seed(void);
 // The folder that this library lies in, all links resolved. false: cannot say.
 bool sim_own_folder(char *folder, size_t bytes);
 
-// For the simulated driver, which finds it by name.
+// For the simulated driver, which finds them by name. The device whose context this thread
+// has, or -1; it has none any more.
 bool sim_context_active(int device);
+int sim_context_current(void);
+void sim_context_leave(void);
 
 // An attribute by its number, which runtime and driver share. false: unknown.
 bool sim_device_attribute(const struct sim_device *device, int attribute, int *value);

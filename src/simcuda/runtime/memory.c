@@ -8,6 +8,7 @@
 
 #include "simcuda/check/check.h"
 #include "simcuda/order/queue.h"
+#include "simcuda/runtime/pool.h"
 #include "simcuda/runtime/ranges.h"
 #include "simcuda/runtime/values.h"
 #include "simcuda/runtime/virtual.h"
@@ -17,13 +18,10 @@
 // long as enough memory is free in all, as on a card that remaps pages.
 #define ARENA_FACTOR 2
 
-enum { POOLED = 1 }; // kind of a range
-
 struct book {
     pthread_mutex_t lock;
     struct sim_ranges ranges;
     size_t committed_bytes; // besides those of `ranges`
-    size_t pooled_bytes, pooled_peak_bytes; // of `ranges`, by cudaMallocAsync
     char *arena;
     size_t arena_bytes;
 };
@@ -134,29 +132,8 @@ void sim_memory_uncommit(struct sim_device *device, size_t bytes)
     pthread_mutex_unlock(&book->lock);
 }
 
-// With the book's lock held.
-static void count_pooled(struct book *book, const struct sim_range *range)
-{
-    book->pooled_bytes += range->bytes;
-    if (book->pooled_bytes > book->pooled_peak_bytes)
-        book->pooled_peak_bytes = book->pooled_bytes;
-}
-
-struct sim_pooled sim_memory_pooled(struct sim_device *device, bool forget_peak)
-{
-    struct book *book = &books[device->index];
-
-    pthread_mutex_lock(&book->lock);
-    if (forget_peak)
-        book->pooled_peak_bytes = book->pooled_bytes;
-    const struct sim_pooled pooled = {book->pooled_bytes, book->pooled_peak_bytes};
-    pthread_mutex_unlock(&book->lock);
-    return pooled;
-}
-
-// In whole pages. cudaErrorMemoryAllocation when the card is full.
-static cudaError_t take(struct sim_device *device, void **address, size_t bytes,
-                        unsigned kind)
+cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t bytes,
+                            unsigned pool)
 {
     struct book *book = &books[device->index];
     const size_t whole = round_up(bytes, SIM_PAGE_BYTES);
@@ -169,14 +146,14 @@ static cudaError_t take(struct sim_device *device, void **address, size_t bytes,
         range = sim_ranges_take(&book->ranges, whole);
     if (range) {
         range->asked_bytes = bytes;
-        range->kind = kind;
-        if (kind == POOLED)
-            count_pooled(book, range);
+        range->kind = pool;
         *address = (void *)range->start; // NOLINT(performance-no-int-to-ptr)
     }
     pthread_mutex_unlock(&book->lock);
     if (range)
         sim_check_allocated(*address, whole);
+    if (range && pool)
+        sim_pool_gave(pool - 1, whole);
     return range ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -193,17 +170,37 @@ cudaError_t sim_memory_give(void *address)
     struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
     const bool ours = range && range->start == (uintptr_t)address;
     const size_t bytes = ours ? range->bytes : 0;
+    unsigned pool = 0;
 
     if (ours) {
         madvise(address, range->bytes, MADV_DONTNEED);
         sim_values_set(address, range->bytes, SIM_UNKNOWN);
-        if (range->kind == POOLED)
-            book->pooled_bytes -= range->bytes;
+        pool = range->kind;
         sim_ranges_give(&book->ranges, range);
     }
     pthread_mutex_unlock(&book->lock);
     sim_check_block(address, bytes, false);
+    if (pool)
+        sim_pool_got(pool - 1, bytes);
     return ours ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+void sim_memory_reset(const struct sim_device *device)
+{
+    struct book *book = &books[device->index];
+    uintptr_t at = (uintptr_t)book->arena;
+    struct sim_range *range;
+
+    do {
+        pthread_mutex_lock(&book->lock);
+        range = sim_ranges_from(&book->ranges, at);
+        const bool used = range && range->used;
+        void *const start = range ? (void *)range->start : NULL; // NOLINT
+        at = range ? range->start + range->bytes : at;
+        pthread_mutex_unlock(&book->lock);
+        if (used)
+            sim_memory_give(start);
+    } while (range);
 }
 
 // Device memory only; false: elsewhere.
@@ -303,7 +300,46 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
     *address = NULL;
     struct sim_device *device = sim_device_activate();
 
-    return bytes ? sim_error(take(device, address, bytes, 0)) : cudaSuccess;
+    return bytes ? sim_error(sim_memory_take(device, address, bytes, 0)) : cudaSuccess;
+}
+
+// Rows begin where every way of access may begin: cudaDeviceProp.memPitch and the Best
+// Practices Guide have 512 on every card so far.
+#define PITCH_BYTES ((size_t)512)
+
+static cudaError_t take_rows(void **address, size_t *pitch, size_t width, size_t rows)
+{
+    size_t bytes;
+
+    *address = NULL;
+    *pitch = round_up(width, PITCH_BYTES);
+    if (!width || !rows)
+        return cudaSuccess;
+    if (*pitch < width || __builtin_mul_overflow(*pitch, rows, &bytes))
+        return cudaErrorMemoryAllocation;
+    return sim_memory_take(sim_device_activate(), address, bytes, 0);
+}
+
+cudaError_t cudaMallocPitch(void **address, size_t *pitch, size_t width, size_t height)
+{
+    SIM_ENTER_UNSAFE();
+    if (!address || !pitch)
+        return sim_error(cudaErrorInvalidValue);
+    return sim_error(take_rows(address, pitch, width, height));
+}
+
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitched, struct cudaExtent extent)
+{
+    SIM_ENTER_UNSAFE();
+    size_t rows;
+
+    if (!pitched)
+        return sim_error(cudaErrorInvalidValue);
+    if (__builtin_mul_overflow(extent.height, extent.depth, &rows))
+        return sim_error(cudaErrorMemoryAllocation);
+    pitched->xsize = extent.width;
+    pitched->ysize = extent.height;
+    return sim_error(take_rows(&pitched->ptr, &pitched->pitch, extent.width, rows));
 }
 
 cudaError_t cudaFree(void *address)
@@ -329,78 +365,6 @@ cudaError_t cudaFree(void *address)
         return cudaSuccess;
     }
     return sim_error(sim_memory_give(address));
-}
-
-// Memory is there at once, but who uses it must come after this.
-static cudaError_t note_taken(const void *address, size_t bytes, cudaStream_t stream)
-{
-    const struct sim_access taken = {
-        .address = address, .bytes = bytes, .write = true, .unread = true};
-    const struct sim_task task = {
-        .name = "cudaMallocAsync", .line = sim_check_line(), .lost = {&taken, 1, false}};
-
-    return sim_check() ? sim_queue_submit(stream, &task) : cudaSuccess;
-}
-
-cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
-{
-    SIM_ENTER();
-    int device;
-
-    if (!address)
-        return sim_error(cudaErrorInvalidValue);
-    *address = NULL;
-
-    cudaError_t error = sim_stream_get(stream, &device, NULL, NULL);
-
-    if (!error)
-        error = sim_capture_refuse_on(stream);
-    if (error || !bytes)
-        return sim_error(error ? error : cudaErrorInvalidValue);
-    sim_device_activate();
-    error = take(sim_device(device), address, bytes, POOLED);
-    if (error == cudaErrorMemoryAllocation) {
-        // The pool waits for frees that are still queued before it gives up.
-        error = sim_queue_synchronize_device(device);
-        if (!error)
-            error = take(sim_device(device), address, bytes, POOLED);
-    }
-    if (!error)
-        error = note_taken(*address, bytes, stream);
-    return sim_error(error);
-}
-
-static void give_queued(void *address)
-{
-    if (sim_memory_give(address))
-        sim_fail("cudaFreeAsync: %p was freed before its turn on the stream", address);
-}
-
-cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
-{
-    SIM_ENTER();
-    if (!address)
-        return cudaSuccess;
-
-    const struct sim_location location = sim_memory_locate(address);
-
-    if (location.place != SIM_DEVICE || !location.bytes_after)
-        return sim_error(cudaErrorInvalidValue);
-
-    const struct sim_access freed = {
-        .address = address, .bytes = location.bytes_after, .write = true, .unread = true};
-    const cudaError_t error = sim_queue_submit(stream, &(struct sim_task){
-                                                           .name = "cudaFreeAsync",
-                                                           .line = sim_check_line(),
-                                                           .run = give_queued,
-                                                           .arg = address,
-                                                           .uncapturable = true,
-                                                           .lost = {&freed, 1, false},
-                                                       });
-
-    if (!error)
-        sim_check_block(address, location.bytes_after, false);
-    return sim_error(error);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)

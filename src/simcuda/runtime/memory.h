@@ -27,15 +27,16 @@ struct sim_location {
 // bytes_after 0.
 struct sim_location sim_memory_locate(const void *address);
 
+// Whole pages, of the pool with this number less one (pool.h), 0: of none.
+// cudaErrorMemoryAllocation when the card is full.
+cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t bytes,
+                            unsigned pool);
+
 // cudaErrorInvalidValue when it is not the start of an allocation.
 cudaError_t sim_memory_give(void *address);
 
-// What cudaMallocAsync has handed out: all that its pool has.
-struct sim_pooled {
-    size_t bytes, peak_bytes;
-};
-
-struct sim_pooled sim_memory_pooled(struct sim_device *device, bool forget_peak);
+// All of a device's allocations are gone.
+void sim_memory_reset(const struct sim_device *device);
 
 // Device memory that has no address here: only counts it. false: the card is full.
 bool sim_memory_commit(struct sim_device *device, size_t bytes);

@@ -247,6 +247,15 @@ static bool inside(const struct piece *piece, const char *address, size_t bytes)
            piece->mapped + piece->bytes <= address + bytes;
 }
 
+// With the lock held.
+static void take_off(struct piece *piece)
+{
+    cut(number(piece->mapped), number(piece->mapped) + piece->bytes);
+    madvise(piece->mapped, piece->bytes, MADV_DONTNEED);
+    sim_values_set(piece->mapped, piece->bytes, SIM_UNKNOWN);
+    piece->mapped = NULL;
+}
+
 cudaError_t sim_virtual_unmap(void *address, size_t bytes)
 {
     SIM_ENTER();
@@ -259,14 +268,26 @@ cudaError_t sim_virtual_unmap(void *address, size_t bytes)
         next = piece->next;
         if (!inside(piece, address, bytes))
             continue;
-        cut(number(piece->mapped), number(piece->mapped) + piece->bytes);
-        madvise(piece->mapped, piece->bytes, MADV_DONTNEED);
-        sim_values_set(piece->mapped, piece->bytes, SIM_UNKNOWN);
-        piece->mapped = NULL;
+        take_off(piece);
         drop(piece);
     }
     pthread_mutex_unlock(&lock);
     return found && found == bytes ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+void sim_virtual_reset(int device)
+{
+    pthread_mutex_lock(&lock);
+    for (struct piece *piece = pieces, *next; piece; piece = next) {
+        next = piece->next;
+        if (piece->device != device)
+            continue;
+        if (piece->mapped)
+            take_off(piece);
+        piece->holds = 0;
+        drop(piece);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 cudaError_t sim_virtual_retain(sim_physical *handle, const void *address)

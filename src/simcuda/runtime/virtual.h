@@ -29,6 +29,9 @@ cudaError_t sim_virtual_unmap(void *address, size_t bytes);
 // One more hold of what is mapped there.
 cudaError_t sim_virtual_retain(sim_physical *handle, const void *address);
 
+// All physical memory of a device is gone, and so is what was mapped to it.
+void sim_virtual_reset(int device);
+
 // The allocation, or the mapped range, that the address lies in.
 cudaError_t sim_virtual_extent(const void *address, void **start, size_t *bytes);
 
