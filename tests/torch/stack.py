@@ -66,10 +66,11 @@ class Run:
         env: Dict[str, str],
         flags: Sequence[str] = (),
         status: Optional[int] = 0,
+        seconds: int = TIMEOUT_S,
     ) -> None:
         command: List[str] = [sys.executable, *flags, *arguments]
         done = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S
+            command, env=env, capture_output=True, text=True, timeout=seconds
         )
         self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
         if status is not None:
