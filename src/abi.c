@@ -283,7 +283,10 @@ static void check_effect(struct as_engine *engine)
     if (policy != AS_POLICY_OFFLOAD)
         return;
     as_pager_totals(engine->pager, &moves);
-    if (!moves.pages_made)
+    if (moves.kept[ACTSWAP_KEPT_COHERENT])
+        as_engine_warn(engine, "policy offload changes nothing: the device shares its "
+                               "memory with the host, where nothing is gained by moving");
+    else if (!moves.pages_made)
         as_engine_warn(engine, "policy offload moved nothing in the first step: the "
                                "summary at the end says what was left and why");
 }

@@ -128,6 +128,7 @@ enum actswap_reason {
     ACTSWAP_KEPT_DISK, // no pinned memory left, and the disk is full, slow or failed
     ACTSWAP_KEPT_INSIDE, // made by the block that saves it, or saved outside of any
     ACTSWAP_KEPT_BUDGET, // the budget has room for it: as long as it does
+    ACTSWAP_KEPT_COHERENT, // the device's memory is the host's, or as good as
     ACTSWAP_KEPT_REASONS, // how many there are
 };
 

@@ -447,6 +447,7 @@ const struct as_gpu as_gpu_table[] = {
         .h2d_bytes_per_s = GIGA(346), // [C] NVLink-C2C, copy engine
         .d2h_bytes_per_s = GIGA(294), // [C] "about 15 % less"
         .context_bytes = MIB(481), // A100's
+        .coherent = true, // "address translation services", public tuning guide
     },
     {
         .name = "h200",

@@ -4,6 +4,7 @@
 
 // The one table of GPUs. Each figure has its source beside it in gpu.c.
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct as_gpu {
     uint64_t fp32_flops, tf32_flops, half_flops; // dense peaks, 0: none
     uint64_t h2d_bytes_per_s, d2h_bytes_per_s; // pinned, one direction
     uint64_t context_bytes;
+    bool coherent; // with the host's memory, by its page tables
 };
 
 // NULL-terminated in as_gpu_table[n].name. Ordered by total_bytes.

@@ -258,6 +258,22 @@ int as_cuda_device_set(int device)
     OWN(cudaSetDevice, device);
 }
 
+static int attribute_of(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    OWN(cudaDeviceGetAttribute, value, attribute, device);
+}
+
+bool as_cuda_shares_memory(int device)
+{
+    static const enum cudaDeviceAttr signs[] = {
+        cudaDevAttrIntegrated, cudaDevAttrPageableMemoryAccessUsesHostPageTables};
+    int value = 0;
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (attribute_of(&value, signs[i], device) == 0 && value)
+            return true;
+    return false;
+}
+
 static int pool_of(cudaMemPool_t *pool, int device)
 {
     OWN(cudaDeviceGetMemPool, pool, device);

@@ -45,6 +45,9 @@ size_t as_cuda_pool_spare(void *pool);
 int as_cuda_memory(size_t *free_bytes, size_t *total_bytes); // of the current device
 int as_cuda_device_get(int *device);
 int as_cuda_device_set(int device);
+// Whether the host reaches the device's memory as its own: they have one memory, or the
+// device translates addresses with the host's page tables.
+bool as_cuda_shares_memory(int device);
 int as_cuda_device_name(int device, char *name, size_t name_bytes);
 
 // True on a simulated device that does not compute everything (ACTSWAP_SIM_COMPUTE): most

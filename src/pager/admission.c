@@ -54,6 +54,11 @@ static bool is_captured(const struct as_admission *admission)
     return as_stream_captured(admission->saved->stream);
 }
 
+static bool is_coherent(const struct as_admission *admission)
+{
+    return admission->coherent;
+}
+
 static bool in_tail(const struct as_admission *admission)
 {
     return admission->verdict == ACTSWAP_KEEP;
@@ -80,7 +85,8 @@ static bool is_part(const struct as_admission *admission)
 static const struct rule allowed[] = {
     {ACTSWAP_KEPT_DETACHED, is_detached}, {ACTSWAP_KEPT_UNKNOWN, is_unknown},
     {ACTSWAP_KEPT_OLD, is_old},           {ACTSWAP_KEPT_BACKWARD, in_backward},
-    {ACTSWAP_KEPT_POLICY, policy_keeps},  {ACTSWAP_KEPT_CAPTURE, is_captured},
+    {ACTSWAP_KEPT_POLICY, policy_keeps},  {ACTSWAP_KEPT_COHERENT, is_coherent},
+    {ACTSWAP_KEPT_CAPTURE, is_captured},
 };
 
 static const struct rule worth[] = {

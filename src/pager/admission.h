@@ -20,6 +20,7 @@ struct as_admission {
     uint64_t forward_generation; // that the running forward began with
     uint64_t block_generation; // that the outermost block began with; 0: outside
     bool attached, backward;
+    bool coherent; // the device's memory is the host's
     enum actswap_verdict verdict; // on the block that this thread is in
 };
 

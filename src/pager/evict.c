@@ -127,7 +127,7 @@ static void *take_ref(struct as_pager *pager, struct actswap_page *page, unsigne
 {
     pthread_mutex_lock(&pager->lock);
     void *ref = NULL;
-    if (page->needs == needs && !page->stays) {
+    if (page->needs == needs && !page->stays && !page->uncopied) {
         ref = page->ref;
         *address = page->address;
         page->ref = page->address = NULL;
@@ -141,21 +141,31 @@ static void *take_ref(struct as_pager *pager, struct actswap_page *page, unsigne
     return ref;
 }
 
-// Somebody may have given the storage other memory, or none (resize_): what was copied out
-// may be anything by then, and what the graph holds is the storage as it is.
-static bool lost_memory(struct as_pager *pager, const struct actswap_page *page)
+// What others were expected to hold, and do not, goes out as if it had been saved just now.
+// False: it cannot, or another thread is at it.
+static bool copy_first(struct as_pager *pager, struct actswap_page *page)
 {
-    struct as_block block;
-    return page->block &&
-           !(as_ledger_find(pager->ledger, page->lane->device, page->address, &block) &&
-             block.generation == page->block);
+    pthread_mutex_lock(&pager->lock);
+    const bool copied = !page->uncopied, mine = !copied && !page->leaving;
+    page->leaving |= mine;
+    pthread_mutex_unlock(&pager->lock);
+    if (!mine)
+        return copied;
+    const enum actswap_reason reason = as_pager_copy_late(pager, page);
+    pthread_mutex_lock(&pager->lock);
+    page->leaving = false;
+    page->uncopied = reason;
+    if (!reason)
+        as_pager_went_out(pager, page);
+    pthread_mutex_unlock(&pager->lock);
+    return !reason;
 }
 
 // Returns the bytes that went.
 static size_t let_go(struct as_pager *pager, struct actswap_page *page, unsigned needs,
                      struct batch *batch)
 {
-    if (lost_memory(pager, page))
+    if (as_pager_lost_memory(pager, page) || !copy_first(pager, page))
         return 0;
     struct as_before before;
     int err = as_device_enter(page->lane->device, &before);

@@ -33,9 +33,7 @@ static struct actswap_page *next_kept(struct as_pager *pager, int device)
 static void send_out(struct as_pager *pager, struct actswap_page *page,
                      struct as_page_list *due)
 {
-    const enum actswap_reason reason = as_pager_copy_out(pager, page);
-    if (reason)
-        as_move_forget(pager, page);
+    const enum actswap_reason reason = as_pager_copy_late(pager, page);
     pthread_mutex_lock(&pager->lock);
     page->stays = reason;
     if (!reason)
@@ -43,8 +41,6 @@ static void send_out(struct as_pager *pager, struct actswap_page *page,
     if (!reason && page->users && !page->needs && !page->nodes[AS_PAGE_WAITS].list)
         as_page_append(due, page);
     pthread_mutex_unlock(&pager->lock);
-    if (reason)
-        as_pager_count_kept(pager, reason, page->bytes);
     as_evict_unhold(pager, page);
 }
 

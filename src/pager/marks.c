@@ -33,8 +33,11 @@ static void begin_backward(struct as_pager *pager)
     pager->backwards++;
     pager->backward_count++;
     for (struct actswap_page *page = pager->shared.first; page;
-         page = page->nodes[AS_PAGE_WAITS].next)
+         page = page->nodes[AS_PAGE_WAITS].next) {
         count_elsewhere(pager, page);
+        if (page->step == pager->step)
+            as_held_found(&pager->helds[page->lane->device], page->number);
+    }
     as_page_table_each(pager->table, find_elsewhere, pager);
     pthread_mutex_unlock(&pager->lock);
     as_spill_ahead(pager);
@@ -104,6 +107,7 @@ static void end_step(struct as_pager *pager)
         const struct as_swing swing = as_ledger_swing(pager->ledger, i, AS_SWING_AHEAD);
         as_order_step(&pager->orders[i]);
         as_ahead_step(&pager->aheads[i], &swing);
+        as_held_end_step(&pager->helds[i]);
     }
     pthread_mutex_unlock(&pager->lock);
     give_back_spare(pager);

@@ -71,11 +71,14 @@ struct actswap_page {
     void *copied, *arrived; // events of the last copy out and in
 
     void *producer; // the stream that it was saved on
+    uint64_t ends; // of streams, by then
     struct as_course_ticket ticket;
     uint32_t number; // in the order of saving, within its step
     uint64_t step;
     unsigned came; // the number of the backward that needed it last, 0: none yet
     bool kept; // within the budget: it has no copy, and is let go when that is exceeded
+    bool uncopied; // others are expected to hold it: it has no copy until they do not
+    bool leaving; // a thread makes that copy
 
     bool on_disk; // so that the host copy may go
     bool unwritten; // and will stay so: the disk did not take it

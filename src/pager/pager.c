@@ -76,6 +76,7 @@ void as_pager_destroy(struct as_pager *pager)
     for (int i = 0; i < AS_LEDGER_DEVICES; i++) {
         as_order_finish(&pager->orders[i]);
         as_ahead_finish(&pager->aheads[i]);
+        as_held_finish(&pager->helds[i]);
     }
     pthread_cond_destroy(&pager->moved);
     pthread_mutex_destroy(&pager->lock);
@@ -217,12 +218,41 @@ static struct actswap_page *new_page(struct as_pager *pager, struct request *req
 
 enum actswap_reason as_pager_copy_out(struct as_pager *pager, struct actswap_page *page)
 {
-    if (as_streams_see(pager->streams, page->lane->device, page->producer))
-        return ACTSWAP_KEPT_DEVICE;
     if (as_slab_take(pager->slab, page->bytes, &page->buffer) &&
         as_spill_take(pager, page->bytes, &page->buffer))
         return pager->settings->disk ? ACTSWAP_KEPT_DISK : ACTSWAP_KEPT_HOST_FULL;
     return as_move_out(page, page->producer) ? ACTSWAP_KEPT_DEVICE : ACTSWAP_KEPT_NOT;
+}
+
+bool as_pager_lost_memory(struct as_pager *pager, const struct actswap_page *page)
+{
+    struct as_block block;
+    return page->block &&
+           !(as_ledger_find(pager->ledger, page->lane->device, page->address, &block) &&
+             block.generation == page->block);
+}
+
+// The stream that it was saved on may have ended since, or may be captured now.
+static enum actswap_reason obstacle_to(struct as_pager *pager,
+                                       const struct actswap_page *page)
+{
+    if (as_pager_lost_memory(pager, page))
+        return ACTSWAP_KEPT_UNKNOWN;
+    if (!as_streams_lives(pager->streams, page->lane->device, page->producer, page->ends))
+        return ACTSWAP_KEPT_DEVICE;
+    return as_stream_captured(page->producer) ? ACTSWAP_KEPT_CAPTURE : ACTSWAP_KEPT_NOT;
+}
+
+enum actswap_reason as_pager_copy_late(struct as_pager *pager, struct actswap_page *page)
+{
+    enum actswap_reason reason = obstacle_to(pager, page);
+    if (!reason)
+        reason = as_pager_copy_out(pager, page);
+    if (!reason)
+        return ACTSWAP_KEPT_NOT;
+    as_move_forget(pager, page);
+    as_pager_count_kept(pager, reason, page->bytes);
+    return reason;
 }
 
 void as_pager_went_out(struct as_pager *pager, struct actswap_page *page)
@@ -286,6 +316,8 @@ static enum actswap_reason make_page(struct as_pager *pager, struct request *req
     int err = as_page_table_add(pager->table, page);
     page->step = pager->step;
     page->number = err ? 0 : as_order_add(&pager->orders[lane->device], page);
+    page->uncopied = !err && as_held_add(&pager->helds[lane->device], page->number,
+                                         page->bytes, page->place);
     pthread_mutex_unlock(&pager->lock);
     if (err) {
         free(page);
@@ -293,9 +325,15 @@ static enum actswap_reason make_page(struct as_pager *pager, struct request *req
                                                            : ACTSWAP_KEPT_HOST_FULL;
     }
     *out = page;
-    if (as_keep_ask(pager, page, request->block.bytes)) {
+    const bool named = !as_streams_see(pager->streams, lane->device, page->producer);
+    page->ends = as_streams_ends(pager->streams);
+    if (named && as_keep_ask(pager, page, request->block.bytes)) {
         open_page(pager, page, request);
         return ACTSWAP_KEPT_BUDGET;
+    }
+    if (named && page->uncopied) {
+        open_page(pager, page, request);
+        return ACTSWAP_KEPT_NOT;
     }
     enum actswap_reason reason = as_pager_copy_out(pager, page);
     if (!reason)
@@ -367,6 +405,23 @@ static enum actswap_reason admit(struct as_pager *pager, struct request *request
     return reason;
 }
 
+// The answer never changes, so that two threads may both ask.
+static bool is_coherent(struct as_pager *pager, int device)
+{
+    if (pager->settings->policy == AS_POLICY_OFF)
+        return false;
+    pthread_mutex_lock(&pager->lock);
+    int memory = pager->memories[device];
+    pthread_mutex_unlock(&pager->lock);
+    if (memory != AS_NOT_ASKED)
+        return memory == AS_COHERENT;
+    const bool coherent = as_cuda_shares_memory(device);
+    pthread_mutex_lock(&pager->lock);
+    pager->memories[device] = coherent ? AS_COHERENT : AS_APART;
+    pthread_mutex_unlock(&pager->lock);
+    return coherent;
+}
+
 static bool is_sound(const struct actswap_saved *saved)
 {
     return saved->size >= sizeof(*saved) && saved->device >= 0 &&
@@ -395,6 +450,7 @@ int as_pager_save(struct as_pager *pager, const struct actswap_saved *saved,
         .device = saved->device,
     };
     const struct as_frame *outermost = as_frame_outermost(pager);
+    admission.coherent = is_coherent(pager, saved->device);
     admission.block_generation = outermost ? outermost->generations[saved->device] : 0;
     pthread_mutex_lock(&pager->lock);
     request.verbs = pager->verbs;

@@ -30,7 +30,8 @@
 //
 // - Only the last holder lets go (the verb holders()). While somebody else has the storage
 //   our reference stays; it is looked at again at each edge of a block and before
-//   backward. Who drops a tensor that a stream still reads relied on the graph's
+//   backward. Who still had it then is expected to the next time, and nothing is copied
+//   until they do not (held.h). Who drops a tensor that a stream still reads relied on the graph's
 //   reference, and still may. What they hold beyond that is the same memory as without us.
 //   If they gave the storage other memory meanwhile (resize_), it stays as it is for good:
 //   the copy out was ordered with the memory that it had.

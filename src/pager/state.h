@@ -16,6 +16,7 @@
 #include "pager/ahead.h"
 #include "pager/course.h"
 #include "pager/disk.h"
+#include "pager/held.h"
 #include "pager/jobs.h"
 #include "pager/order.h"
 #include "pager/page.h"
@@ -38,6 +39,7 @@ struct as_pager {
 
     const struct actswap_verbs *verbs; // NULL: detached
     void *context;
+    enum { AS_NOT_ASKED, AS_APART, AS_COHERENT } memories[AS_LEDGER_DEVICES];
     struct as_lane *lanes[AS_LEDGER_DEVICES]; // made with the first page of a device
     struct as_page_table *table;
     struct as_page_list outside; // of any block, still to be let go
@@ -53,6 +55,7 @@ struct as_pager {
     struct as_course *courses[AS_LEDGER_DEVICES]; // made with the first page of a device
     struct as_order orders[AS_LEDGER_DEVICES];
     struct as_ahead aheads[AS_LEDGER_DEVICES];
+    struct as_held helds[AS_LEDGER_DEVICES];
     uint64_t step; // counts those that are over
     uint64_t first_levels[AS_LEDGER_DEVICES]; // before the first forward
     bool begun; // those are known
@@ -65,6 +68,14 @@ struct as_pager {
 
 // Queues the copy of a page that has none; the lock is not held.
 enum actswap_reason as_pager_copy_out(struct as_pager *pager, struct actswap_page *page);
+
+// The same later than at its save, for a page that had none until then. What cannot be
+// copied any more stays on the device, and is counted.
+enum actswap_reason as_pager_copy_late(struct as_pager *pager, struct actswap_page *page);
+
+// Whether somebody gave the storage other memory, or none (resize_). What was copied out
+// may be anything by then, and what the graph holds is the storage as it is.
+bool as_pager_lost_memory(struct as_pager *pager, const struct actswap_page *page);
 
 // It is queued; the lock is held.
 void as_pager_went_out(struct as_pager *pager, struct actswap_page *page);

@@ -14,6 +14,7 @@ struct known {
     int device;
     bool made, named;
     uint64_t last; // naming
+    uint64_t born; // when so many had ended: another may get the handle of one
 };
 
 // What a stream left behind. An event that has passed is kept for the next one.
@@ -31,7 +32,7 @@ struct as_streams {
     size_t count, room;
     struct ended *ended;
     size_t ended_count, ended_room;
-    uint64_t clock;
+    uint64_t clock, ends;
     bool lost; // one could not be written down
 };
 
@@ -93,7 +94,7 @@ static struct known *entry(struct as_streams *streams, int device, void *stream)
     }
     streams->known = known;
     known += streams->count++;
-    *known = (struct known){.stream = stream, .device = device};
+    *known = (struct known){.stream = stream, .device = device, .born = streams->ends};
     return known;
 }
 
@@ -113,6 +114,24 @@ bool as_streams_knows(struct as_streams *streams, int device, const void *stream
     bool made = known && known->made;
     pthread_mutex_unlock(&streams->lock);
     return made;
+}
+
+uint64_t as_streams_ends(struct as_streams *streams)
+{
+    pthread_mutex_lock(&streams->lock);
+    const uint64_t ends = streams->ends;
+    pthread_mutex_unlock(&streams->lock);
+    return ends;
+}
+
+bool as_streams_lives(struct as_streams *streams, int device, const void *stream,
+                      uint64_t ends)
+{
+    pthread_mutex_lock(&streams->lock);
+    const struct known *known = find(streams, device, stream);
+    const bool lives = known && known->born <= ends;
+    pthread_mutex_unlock(&streams->lock);
+    return lives;
 }
 
 uint64_t as_streams_now(struct as_streams *streams)
@@ -231,6 +250,7 @@ void as_streams_ending(struct as_streams *streams, void *stream)
         add_ended(streams, device, event);
     known = lock_and_find(streams, stream);
     assert(!streams->visits);
+    streams->ends++;
     if (known)
         *known = streams->known[--streams->count];
     pthread_mutex_unlock(&streams->lock);

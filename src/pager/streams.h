@@ -30,6 +30,12 @@ void as_streams_ending(struct as_streams *streams, void *stream);
 // True if the stream was made and has not ended.
 bool as_streams_knows(struct as_streams *streams, int device, const void *stream);
 
+// How many streams have ended, and whether one that was made or named has not since there
+// were `ends`.
+uint64_t as_streams_ends(struct as_streams *streams);
+bool as_streams_lives(struct as_streams *streams, int device, const void *stream,
+                      uint64_t ends);
+
 uint64_t as_streams_now(struct as_streams *streams);
 
 // 0 or -ENOMEM, as above.

@@ -25,9 +25,11 @@ for _ in range(2):
 """
 
 
-def train(folder: Path, policy: str, rows: int = 4096, width: int = 64) -> Any:
+def train(
+    folder: Path, policy: str, rows: int = 4096, width: int = 64, **settings: str
+) -> Any:
     report = folder / f"{policy}.json"
-    env = environment(policy=policy, report=str(report), digest="1")
+    env = environment(policy=policy, report=str(report), digest="1", **settings)
     run = Run(["-c", SCRIPT.format(rows=rows, width=width)], env)
     return run, json.loads(report.read_text())
 
@@ -62,3 +64,14 @@ def test_offload_of_too_small_tensors_says_that_it_moved_nothing(tmp_path: Path)
     assert sentence.startswith("policy offload moved nothing in the first step")
     assert run.err.count(sentence) == 1
     assert [entry["reason"] for entry in report["kept"]]
+
+
+def test_offload_from_memory_that_is_the_hosts_is_refused(tmp_path: Path) -> None:
+    run, report = train(tmp_path, "offload", sim_gpu="gh200")
+
+    (sentence,) = report["warnings"]
+    assert sentence.startswith("policy offload changes nothing: the device shares its")
+    assert run.err.count(sentence) == 1
+    assert report["moves"]["out_bytes"] == 0
+    kept = {entry["reason"]: entry["count"] for entry in report["kept"]}
+    assert kept["the device shares its memory with the host"] > 0

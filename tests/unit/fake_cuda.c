@@ -428,6 +428,19 @@ int as_cuda_memory(size_t *free_bytes, size_t *total_bytes)
     return 0;
 }
 
+static bool shares_memory;
+
+void fake_shares_memory(bool answer)
+{
+    shares_memory = answer;
+}
+
+bool as_cuda_shares_memory(int device)
+{
+    (void)device;
+    return shares_memory;
+}
+
 int as_cuda_device_name(int device, char *name, size_t name_bytes)
 {
     (void)device;

@@ -44,6 +44,9 @@ int fake_spoilt(void);
 // What the device has left. 0: it does not say.
 void fake_free_bytes(size_t bytes);
 
+// What as_cuda_shares_memory() answers.
+void fake_shares_memory(bool answer);
+
 // What as_cuda_skips_bytes() answers.
 void fake_skips_bytes(bool answer);
 

@@ -110,13 +110,11 @@ static const int constants[][2] = {
     {cudaDevAttrTccDriver, 0},
     {cudaDevAttrIsMultiGpuBoard, 0},
     {cudaDevAttrHostNativeAtomicSupported, 0},
-    {cudaDevAttrPageableMemoryAccess, 0},
     {cudaDevAttrReserved92, 0}, // stream memory operations
     {cudaDevAttrReserved93, 0},
     {cudaDevAttrReserved94, 0},
     {cudaDevAttrReserved96, 0},
     {cudaDevAttrCanFlushRemoteWrites, 0},
-    {cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0},
     {cudaDevAttrDirectManagedMemAccessFromHost, 0},
     {102, 0}, // virtual memory management: driver only, not there
     {103, 0}, // handle types of exported memory
@@ -201,6 +199,10 @@ static bool by_card(const struct sim_device *device, int attribute, int *value)
         return true;
     case cudaDevAttrClusterLaunch:
         *value = gpu->major >= 9;
+        return true;
+    case cudaDevAttrPageableMemoryAccess:
+    case cudaDevAttrPageableMemoryAccessUsesHostPageTables:
+        *value = gpu->coherent;
         return true;
     default:
         return false;

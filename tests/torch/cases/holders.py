@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A script that keeps what forward saves, in many ways. Prints for each, as JSON, the
-bytes that were released and brought in."""
+bytes that were released, brought in and copied out in each of its steps."""
 
 import json
 
@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 from actswap_torch import _pack
+
+STEPS = 3
 
 hold = drop_between = drop_before_backward = None
 held = []
@@ -38,19 +40,24 @@ class Model(nn.Module):
 
 def moved():
     stats = _pack.stats()
-    return [stats["released_bytes"], stats["in_bytes"]]
+    return [stats["released_bytes"], stats["in_bytes"], stats["out_bytes"]]
 
 
 def train():
     model = Model()
     x = torch.zeros(256, 1024, device="cuda", requires_grad=True)
-    before = moved()
-    loss = model(x)
-    if drop_before_backward:
+    optimizer = torch.optim.SGD([x], lr=0.1)
+    steps = []
+    for _ in range(STEPS):
+        before = moved()
+        loss = model(x)
+        if drop_before_backward:
+            held.clear()
+        loss.backward()
         held.clear()
-    loss.backward()
-    held.clear()
-    return [now - then for now, then in zip(moved(), before)]
+        optimizer.step()
+        steps.append([now - then for now, then in zip(moved(), before)])
+    return steps
 
 
 RESULTS = {"nobody": train()}
