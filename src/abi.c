@@ -540,6 +540,8 @@ AS_EXPORT int actswap_stats(struct actswap_stats *stats)
     };
     memcpy(all.live_by_category, memory.live_by_category,
            sizeof(memory.live_by_category));
+    for (int i = 0; i < ACTSWAP_MEMORIES; i++)
+        all.taken_by_kind[i] = as_engine_taken_by_kind(engine, (enum actswap_memory)i);
     memcpy(stats, &all, size < sizeof(all) ? size : sizeof(all));
     return 0;
 }

@@ -25,14 +25,14 @@
 #include "core/settings.h"
 #include "report/oom.h"
 #include "report/report.h"
-#include "track/memory.h"
 #include "track/notes.h"
 
 struct as_engine {
     struct as_settings settings;
     struct as_ledger *ledger; // tensors
     struct as_ledger *segments; // what the hooks saw taken from the driver
-    struct as_ledger *others; // the same, not on a device: enum as_memory in its place
+    struct as_ledger
+        *others; // the same, not on a device: enum actswap_memory in its place
     struct as_physical *physical;
     struct as_steps *steps;
     struct as_roots *roots;
@@ -85,7 +85,7 @@ struct as_engine *as_engine_get(void);
 
 // The driver gave memory to the code at `caller`.
 struct as_taking {
-    enum as_memory kind;
+    enum actswap_memory kind;
     const void *address;
     size_t bytes;
     void *stream; // as in actswap_allocated(), of device memory
@@ -102,6 +102,9 @@ struct as_freeing {
 
 struct as_freeing as_engine_freeing(const void *address);
 void as_engine_freed(const struct as_freeing *freeing);
+
+// What was taken and not given back.
+uint64_t as_engine_taken_by_kind(struct as_engine *engine, enum actswap_memory kind);
 
 // All memory of a device went at once, after which the device is as new.
 void as_engine_device_reset(int device);

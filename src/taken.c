@@ -52,7 +52,7 @@ void as_engine_taken(const struct as_taking *taking)
     const int saved_errno = errno;
     struct as_engine *engine = as_engine_get();
 
-    if (engine && taking->address && taking->kind == AS_MEMORY_DEVICE) {
+    if (engine && taking->address && taking->kind == ACTSWAP_MEMORY_DEVICE) {
         add_segment(engine, taking);
     } else if (engine && taking->address) {
         as_ledger_add(engine->others, (int)taking->kind, taking->address, taking->bytes,
@@ -60,6 +60,17 @@ void as_engine_taken(const struct as_taking *taking)
         as_engine_use(engine);
     }
     errno = saved_errno;
+}
+
+uint64_t as_engine_taken_by_kind(struct as_engine *engine, enum actswap_memory kind)
+{
+    struct as_ledger_totals totals;
+
+    if (kind == ACTSWAP_MEMORY_DEVICE)
+        as_ledger_totals(engine->segments, -1, &totals);
+    else
+        as_ledger_totals(engine->others, (int)kind, &totals);
+    return totals.live_bytes;
 }
 
 static uint64_t generation_of(struct as_ledger *ledger, const void *address)

@@ -67,7 +67,7 @@ static void claim(struct as_call *call)
     if (call->effect == AS_CREATES && call->device >= 0)
         call->claim = as_card_claim(AS_CARD_HANDLE, call->device, call->handle,
                                     call->bytes, call->caller);
-    else if (call->effect != AS_GIVES || call->kind != AS_MEMORY_DEVICE)
+    else if (call->effect != AS_GIVES || call->kind != ACTSWAP_MEMORY_DEVICE)
         return;
     else if (call->ordered)
         call->claim = as_card_claim_pool(way, call->pool, call->stream, call->address,
@@ -85,7 +85,7 @@ static void look(struct as_call *call)
     switch (call->effect) {
     case AS_GIVES:
         if (call->ordered && is_captured(call))
-            call->kind = AS_MEMORY_GRAPH;
+            call->kind = ACTSWAP_MEMORY_GRAPH;
         break;
     case AS_FREES:
         call->freeing = as_engine_freeing(call->given);
@@ -181,7 +181,7 @@ static void given(const struct as_call *call)
         taking.address = *call->address;
     if (call->pitch)
         taking.bytes = as_call_area(*call->pitch, call->rows);
-    if (call->kind == AS_MEMORY_IMPORTED)
+    if (call->kind == ACTSWAP_MEMORY_IMPORTED)
         taking.bytes = extent_of(call);
     if (taking.bytes)
         as_engine_taken(&taking);
@@ -233,6 +233,6 @@ void as_call_end(struct as_call *call, int result)
     if (result == 0)
         tell(call);
     else if (call->api == AS_API_RUNTIME && call->effect == AS_GIVES &&
-             call->kind == AS_MEMORY_DEVICE && result == cudaErrorMemoryAllocation)
+             call->kind == ACTSWAP_MEMORY_DEVICE && result == cudaErrorMemoryAllocation)
         as_engine_out_of_memory(call->asked_bytes, 0, 0);
 }

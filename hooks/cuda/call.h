@@ -35,7 +35,7 @@ struct as_call {
     enum as_hook hook;
     enum as_api api;
     enum as_effect effect;
-    enum as_memory kind;
+    enum actswap_memory kind;
     const void *caller;
     void *const *address; // where the program wants its pointer
     void *given; // an address of the program's
@@ -77,7 +77,7 @@ size_t as_call_width(const struct as_call *call, size_t width);
 
 // Gives memory of a kind at *(where).
 #define GIVES(of, where, size)                                                           \
-    .effect = AS_GIVES, .kind = AS_MEMORY_##of, .address = (void **)(where),             \
+    .effect = AS_GIVES, .kind = ACTSWAP_MEMORY_##of, .address = (void **)(where),        \
     .bytes = (size)
 // In the order of a stream: captured, it is a graph's.
 #define GIVES_ORDERED(where, size, on)                                                   \
@@ -89,10 +89,11 @@ size_t as_call_width(const struct as_call *call, size_t width);
     .bytes = as_call_area(width_bytes, count), .pitch = (pitch_at), .rows = (count)
 // Another process's: how much is asked afterwards.
 #define IMPORTS(where)                                                                   \
-    .effect = AS_GIVES, .kind = AS_MEMORY_IMPORTED, .address = (void **)(where)
+    .effect = AS_GIVES, .kind = ACTSWAP_MEMORY_IMPORTED, .address = (void **)(where)
 // Memory that is there already.
 #define REGISTERS(where, size)                                                           \
-    .effect = AS_NAMES, .kind = AS_MEMORY_REGISTERED, .given = (where), .bytes = (size)
+    .effect = AS_NAMES, .kind = ACTSWAP_MEMORY_REGISTERED, .given = (where),             \
+    .bytes = (size)
 #define FREES(what) .effect = AS_FREES, .given = (void *)(uintptr_t)(what)
 #define RESETS(which) .effect = AS_RESETS, .device = (which)
 #define MAKES_STREAM(where) .effect = AS_MAKES_STREAM, .address = (void **)(where)

@@ -36,13 +36,14 @@
     CALL(RUNTIME, cudaMallocAsync, (void **at, size_t bytes, cudaStream_t stream),       \
          (at, call.bytes, stream), GIVES_ORDERED(at, bytes, stream))                     \
     CALL(RUNTIME, cudaMallocAsync_ptsz, (void **at, size_t bytes, cudaStream_t stream),  \
-         (at, call.bytes, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)))                     \
+         (at, call.bytes, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)))        \
     CALL(RUNTIME, cudaMallocFromPoolAsync,                                               \
          (void **at, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),             \
          (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, stream), .pool = pool) \
     CALL(RUNTIME, cudaMallocFromPoolAsync_ptsz,                                          \
          (void **at, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),             \
-         (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)), .pool = pool) \
+         (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)),  \
+         .pool = pool)                                                                   \
     CALL(RUNTIME, cudaFree, (void *at), (at), FREES(at))                                 \
     CALL(RUNTIME, cudaFreeAsync, (void *at, cudaStream_t stream), (at, stream),          \
          FREES(at))                                                                      \
@@ -71,14 +72,13 @@
     CALL(RUNTIME, cudaStreamCreateWithPriority,                                          \
          (cudaStream_t * stream, unsigned flags, int priority),                          \
          (stream, flags, priority), MAKES_STREAM(stream))                                \
-    CALL(RUNTIME, cudaStreamDestroy, (cudaStream_t stream), (stream),                    \
-         ENDS_STREAM(stream))
+    CALL(RUNTIME, cudaStreamDestroy, (cudaStream_t stream), (stream), ENDS_STREAM(stream))
 
 #define AS_DRIVER_CALLS(CALL)                                                            \
     CALL(DRIVER, cuMemAlloc_v2, (CUdeviceptr * at, size_t bytes), (at, call.bytes),      \
          GIVES(DEVICE, at, bytes))                                                       \
     CALL(DRIVER, cuMemAllocPitch_v2,                                                     \
-         (CUdeviceptr * at, size_t *pitch, size_t width, size_t height, unsigned unit),  \
+         (CUdeviceptr * at, size_t * pitch, size_t width, size_t height, unsigned unit), \
          (at, pitch, as_call_width(&call, width), height, unit),                         \
          GIVES_ROWS(at, pitch, width, height))                                           \
     CALL(DRIVER, cuMemAllocManaged, (CUdeviceptr * at, size_t bytes, unsigned flags),    \
@@ -91,14 +91,16 @@
          (at, bytes, flags), REGISTERS(at, bytes))                                       \
     CALL(DRIVER, cuMemAllocAsync, (CUdeviceptr * at, size_t bytes, CUstream stream),     \
          (at, call.bytes, stream), GIVES_ORDERED(at, bytes, stream))                     \
-    CALL(DRIVER, cuMemAllocAsync_ptsz, (CUdeviceptr * at, size_t bytes, CUstream stream),\
-         (at, call.bytes, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)))                     \
+    CALL(DRIVER, cuMemAllocAsync_ptsz,                                                   \
+         (CUdeviceptr * at, size_t bytes, CUstream stream), (at, call.bytes, stream),    \
+         GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)))                                  \
     CALL(DRIVER, cuMemAllocFromPoolAsync,                                                \
          (CUdeviceptr * at, size_t bytes, CUmemoryPool pool, CUstream stream),           \
          (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, stream), .pool = pool) \
     CALL(DRIVER, cuMemAllocFromPoolAsync_ptsz,                                           \
          (CUdeviceptr * at, size_t bytes, CUmemoryPool pool, CUstream stream),           \
-         (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)), .pool = pool) \
+         (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)),  \
+         .pool = pool)                                                                   \
     CALL(DRIVER, cuMemFree_v2, (CUdeviceptr at), (at), FREES(at))                        \
     CALL(DRIVER, cuMemFreeAsync, (CUdeviceptr at, CUstream stream), (at, stream),        \
          FREES(at))                                                                      \

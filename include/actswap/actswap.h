@@ -105,6 +105,20 @@ enum actswap_category {
 
 const char *actswap_category_name(enum actswap_category category);
 
+// --- What memory there is: the kinds that a program takes from the driver
+
+enum actswap_memory {
+    ACTSWAP_MEMORY_DEVICE,
+    ACTSWAP_MEMORY_PINNED, // host memory of the driver's
+    ACTSWAP_MEMORY_REGISTERED, // host memory of the program's, pinned in place
+    ACTSWAP_MEMORY_MANAGED, // moves between both
+    ACTSWAP_MEMORY_IMPORTED, // another process's device memory
+    ACTSWAP_MEMORY_GRAPH, // addresses of graphs, which have memory while they run
+    ACTSWAP_MEMORIES,
+};
+
+const char *actswap_memory_name(enum actswap_memory kind);
+
 // --- Saved tensors
 
 struct actswap_page;
@@ -349,6 +363,8 @@ struct actswap_stats {
     uint64_t steps;
     uint64_t pages; // alive now
     uint64_t live_by_category[16]; // of live_bytes, by enum actswap_category
+    uint64_t taken_by_kind[8]; // from the driver by the program and not given back,
+        // by enum actswap_memory
 };
 
 // Fills in the fields that fit stats->size. Device 0 or the sum where that makes sense.

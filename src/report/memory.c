@@ -169,6 +169,27 @@ void as_report_peak(struct as_json *json, const struct as_facts *facts)
     as_json_close(json, '}');
 }
 
+void as_report_taken(struct as_json *json, const struct as_facts *facts)
+{
+    as_json_open(json, "taken", '[');
+    for (int i = 0; i < ACTSWAP_MEMORIES; i++) {
+        const bool device = i == ACTSWAP_MEMORY_DEVICE;
+        struct as_ledger_totals totals;
+
+        as_ledger_totals(device ? facts->segments : facts->others, device ? -1 : i,
+                         &totals);
+        if (!totals.allocations)
+            continue;
+        as_json_open(json, NULL, '{');
+        as_json_text(json, "kind", actswap_memory_name((enum actswap_memory)i));
+        as_json_number(json, "bytes", totals.live_bytes);
+        as_json_number(json, "peak_bytes", totals.peak_bytes);
+        as_json_number(json, "count", totals.allocations);
+        as_json_close(json, '}');
+    }
+    as_json_close(json, ']');
+}
+
 void as_report_advices(struct as_json *json, const struct as_facts *facts)
 {
     struct as_peak peak;

@@ -13,6 +13,7 @@ struct as_json;
 struct as_peak;
 
 void as_report_peak(struct as_json *json, const struct as_facts *facts);
+void as_report_taken(struct as_json *json, const struct as_facts *facts);
 void as_report_advices(struct as_json *json, const struct as_facts *facts);
 void as_report_timeline(struct as_json *json, const struct as_facts *facts);
 

@@ -395,6 +395,7 @@ static int write_all(int fd, const struct as_facts *facts)
         write_clock(&json, &facts->times);
     write_steps(&json, facts);
     as_report_peak(&json, facts);
+    as_report_taken(&json, facts);
     as_budget_write(&json, facts);
     as_report_timeline(&json, facts);
     as_report_places(&json, facts);

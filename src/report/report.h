@@ -40,7 +40,8 @@ struct as_facts {
     const struct as_settings *settings;
     struct as_ledger *ledger; // tensors
     struct as_ledger *segments; // memory taken from the driver
-    struct as_ledger *others; // the same, not on a device: enum as_memory in its place
+    struct as_ledger
+        *others; // the same, not on a device: enum actswap_memory in its place
     struct as_steps *steps;
     struct as_plan *plan; // or NULL
     struct as_notes *notes, *warnings;

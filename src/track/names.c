@@ -2,7 +2,6 @@
 #include <actswap/actswap.h>
 
 #include "core/export.h"
-#include "track/memory.h"
 
 AS_EXPORT const char *actswap_reason_name(enum actswap_reason reason)
 {
@@ -48,13 +47,13 @@ AS_EXPORT const char *actswap_category_name(enum actswap_category category)
     return (unsigned)category < ACTSWAP_CATEGORIES ? names[category] : "unknown";
 }
 
-const char *as_memory_name(enum as_memory kind)
+AS_EXPORT const char *actswap_memory_name(enum actswap_memory kind)
 {
-    static const char *const names[AS_MEMORIES] = {
-        [AS_MEMORY_DEVICE] = "device",         [AS_MEMORY_PINNED] = "pinned",
-        [AS_MEMORY_REGISTERED] = "registered", [AS_MEMORY_MANAGED] = "managed",
-        [AS_MEMORY_IMPORTED] = "imported",     [AS_MEMORY_GRAPH] = "graph",
+    static const char *const names[ACTSWAP_MEMORIES] = {
+        [ACTSWAP_MEMORY_DEVICE] = "device",         [ACTSWAP_MEMORY_PINNED] = "pinned",
+        [ACTSWAP_MEMORY_REGISTERED] = "registered", [ACTSWAP_MEMORY_MANAGED] = "managed",
+        [ACTSWAP_MEMORY_IMPORTED] = "imported",     [ACTSWAP_MEMORY_GRAPH] = "graph",
     };
 
-    return names[kind];
+    return (unsigned)kind < ACTSWAP_MEMORIES ? names[kind] : "unknown";
 }

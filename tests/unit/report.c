@@ -39,6 +39,7 @@ static void start(void)
         .settings = &settings,
         .ledger = as_ledger_create(),
         .segments = as_ledger_create(),
+        .others = as_ledger_create(),
         .steps = as_steps_create(),
         .notes = &notes,
         .warnings = &warnings,
@@ -62,6 +63,7 @@ static void finish(void)
 {
     json_decref(parsed);
     as_steps_destroy(facts.steps);
+    as_ledger_destroy(facts.others);
     as_ledger_destroy(facts.segments);
     as_ledger_destroy(facts.ledger);
     unlink(path);

@@ -147,6 +147,7 @@ cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t by
     if (range) {
         range->asked_bytes = bytes;
         range->kind = pool;
+        range->ending = false;
         *address = (void *)range->start; // NOLINT(performance-no-int-to-ptr)
     }
     pthread_mutex_unlock(&book->lock);
@@ -155,6 +156,25 @@ cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t by
     if (range && pool)
         sim_pool_gave(pool - 1, whole);
     return range ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t sim_memory_end(const void *address)
+{
+    const int device = device_of(address);
+
+    if (device < 0)
+        return cudaErrorInvalidValue;
+
+    struct book *book = &books[device];
+
+    pthread_mutex_lock(&book->lock);
+    struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
+    const bool ours = range && range->start == (uintptr_t)address && !range->ending;
+
+    if (ours)
+        range->ending = true;
+    pthread_mutex_unlock(&book->lock);
+    return ours ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t sim_memory_give(void *address)

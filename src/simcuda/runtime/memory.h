@@ -32,6 +32,10 @@ struct sim_location sim_memory_locate(const void *address);
 cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t bytes,
                             unsigned pool);
 
+// It is about to be given: it cannot be a second time. cudaErrorInvalidValue when it is not
+// the start of an allocation, or is about to be given already.
+cudaError_t sim_memory_end(const void *address);
+
 // cudaErrorInvalidValue when it is not the start of an allocation.
 cudaError_t sim_memory_give(void *address);
 

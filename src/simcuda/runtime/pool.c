@@ -313,19 +313,25 @@ cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
 
     const struct sim_location location = sim_memory_locate(address);
 
-    if (location.place != SIM_DEVICE || !location.bytes_after)
-        return sim_error(cudaErrorInvalidValue);
+    cudaError_t error = sim_stream_get(stream, NULL, NULL, NULL);
+
+    if (!error)
+        error = sim_capture_refuse_on(stream);
+    if (!error)
+        error = sim_memory_end(address);
+    if (error)
+        return sim_error(error);
 
     const struct sim_access freed = {
         .address = address, .bytes = location.bytes_after, .write = true, .unread = true};
-    const cudaError_t error = sim_queue_submit(stream, &(struct sim_task){
-                                                           .name = "cudaFreeAsync",
-                                                           .line = sim_check_line(),
-                                                           .run = give_queued,
-                                                           .arg = address,
-                                                           .uncapturable = true,
-                                                           .lost = {&freed, 1, false},
-                                                       });
+    error = sim_queue_submit(stream, &(struct sim_task){
+                                         .name = "cudaFreeAsync",
+                                         .line = sim_check_line(),
+                                         .run = give_queued,
+                                         .arg = address,
+                                         .uncapturable = true,
+                                         .lost = {&freed, 1, false},
+                                     });
 
     if (!error)
         sim_check_block(address, location.bytes_after, false);

@@ -18,6 +18,7 @@ struct sim_range {
     size_t bytes; // of the range
     size_t asked_bytes; // what the caller wanted of it
     unsigned kind; // the owner's own
+    bool ending; // the owner's own
     // Below: the tree's.
     bool used;
     uint32_t priority;
