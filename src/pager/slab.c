@@ -15,6 +15,8 @@
 #include "pager/host.h"
 #include "pager/lane.h"
 
+enum { PLENTY = 4 }; // free, that share of what was used at most
+
 struct as_slab {
     pthread_mutex_t lock;
     const struct as_settings *settings;
@@ -22,6 +24,7 @@ struct as_slab {
     size_t free_count, room; // room for every buffer there is, so that give cannot fail
     size_t count; // of buffers, free or not
     uint64_t bytes, peak_bytes, cap_bytes;
+    uint64_t free_bytes, used_peak_bytes; // of those that nobody has, and that others had
     uint64_t step; // counts from 1
     uint64_t refused_bytes; // at the cap, in this step
 };
@@ -99,9 +102,25 @@ static struct as_buffer take_at(struct as_slab *slab, size_t at)
 {
     struct as_buffer buffer = slab->free[at];
     slab->free_count--;
+    slab->free_bytes -= buffer.bytes;
     memmove(&slab->free[at], &slab->free[at + 1],
             (slab->free_count - at) * sizeof(*slab->free));
     return buffer;
+}
+
+static void note_use(struct as_slab *slab)
+{
+    const uint64_t used = slab->bytes - slab->free_bytes;
+    slab->used_peak_bytes = used > slab->used_peak_bytes ? used : slab->used_peak_bytes;
+}
+
+// Where sizes change from step to step, as many as there are would be pinned in the end.
+static bool has_plenty(struct as_slab *slab)
+{
+    pthread_mutex_lock(&slab->lock);
+    const bool plenty = slab->free_bytes > slab->used_peak_bytes / PLENTY;
+    pthread_mutex_unlock(&slab->lock);
+    return plenty;
 }
 
 // Takes the smallest free buffer of at least `bytes` and at most `most`.
@@ -114,6 +133,7 @@ static bool take_free(struct as_slab *slab, size_t bytes, size_t most,
     if (found) {
         *buffer = take_at(slab, at);
         buffer->used = slab->step;
+        note_use(slab);
     }
     pthread_mutex_unlock(&slab->lock);
     return found;
@@ -140,6 +160,7 @@ static bool reserve(struct as_slab *slab, size_t bytes, uint64_t cap)
     if (fits) {
         slab->count++;
         slab->bytes += bytes;
+        note_use(slab);
         if (slab->bytes > slab->peak_bytes)
             slab->peak_bytes = slab->bytes;
     }
@@ -186,7 +207,9 @@ static void note_refused(struct as_slab *slab, size_t bytes)
 int as_slab_take(struct as_slab *slab, size_t bytes, struct as_buffer *buffer)
 {
     size_t near = bytes + bytes / 8; // what else fits wastes less than an eighth
-    bool taken = take_free(slab, bytes, near, buffer) || take_new(slab, bytes, buffer) ||
+    bool taken = take_free(slab, bytes, near, buffer) ||
+                 (has_plenty(slab) && take_free(slab, bytes, 2 * bytes, buffer)) ||
+                 take_new(slab, bytes, buffer) ||
                  take_free(slab, bytes, SIZE_MAX, buffer);
     if (!taken)
         note_refused(slab, bytes);
@@ -221,6 +244,7 @@ void as_slab_give(struct as_slab *slab, const struct as_buffer *buffer)
             (slab->free_count - at) * sizeof(*slab->free));
     slab->free[at] = *buffer;
     slab->free_count++;
+    slab->free_bytes += buffer->bytes;
     pthread_mutex_unlock(&slab->lock);
 }
 

@@ -5,7 +5,9 @@
 // Pinned host memory, taken from the device's runtime in exact sizes and kept.
 //
 // The first step makes the buffers; later ones reuse them by best fit, as pinning costs
-// more than a step. Only when the cap is reached and sizes have changed, so that requests
+// more than a step. Where sizes change from step to step, what fits badly is taken once
+// enough is free, so that little more is pinned than a step takes (2.2 times it for sizes
+// by chance). Only when the cap is reached and sizes have changed, so that requests
 // find no room, buffers go that nobody has taken for a while (as_slab_spare). The cap is a share of this machine's memory, except on a simulated
 // device that computes nothing: there nothing is touched, and no cap applies but one from
 // the settings. A buffer that comes back may still be read or written by a copy: it

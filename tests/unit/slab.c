@@ -55,6 +55,28 @@ Test(slab, the_best_fit_is_reused)
     cr_expect_eq(fake_calls("as_cuda_host_alloc"), 4);
 }
 
+// Of a run whose sizes hang on its data.
+Test(slab, sizes_that_change_from_step_to_step_pin_little_more_than_they_take)
+{
+    enum { TAKES = 16, STEPS = 500, MOST = 1 << 16 };
+    uint64_t random = 1, most = 0;
+    settings.host_memory_bytes = 1 << 30;
+    for (int step = 0; step < STEPS; step++) {
+        struct as_buffer taken[TAKES];
+        uint64_t bytes = 0;
+        for (int i = 0; i < TAKES; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            taken[i] = take(1 + (random >> 33) % MOST);
+            bytes += taken[i].bytes;
+        }
+        most = bytes > most ? bytes : most;
+        for (int i = 0; i < TAKES; i++)
+            as_slab_give(slab, &taken[i]);
+        as_slab_step(slab);
+    }
+    cr_expect_leq(held(), 5 * most / 2);
+}
+
 Test(slab, at_the_cap_anything_that_fits_will_do)
 {
     struct as_buffer large = take((1 << 20) - 100);

@@ -54,9 +54,11 @@ def train(name: str, steps: int, ballast: int) -> Dict[str, Any]:
     torch.manual_seed(0)
     program = PROGRAMS[name]()
     said: Dict[str, Any] = {"digests": [], "static": 0, "forward": 0, "pinned": []}
+    said.update(varies=program.varies, moved=0)
     torch.cuda.reset_peak_memory_stats()
     for step in range(steps):
         said["static"] = max(said["static"], torch.cuda.memory_allocated() - base)
+        out = _pack.stats()["out_bytes"]
         losses = program.step()
         found = (
             t for part in (losses, tensors(program, step == steps - 1)) for t in part
@@ -67,8 +69,11 @@ def train(name: str, steps: int, ballast: int) -> Dict[str, Any]:
         stats = _pack.stats()
         said["forward"] = max(said["forward"], stats["after_forward_bytes"] - base)
         said["pinned"].append(stats["pinned_bytes"])
+        said["moved"] = max(said["moved"], stats["out_bytes"] - out)
     said["peak"] = torch.cuda.max_memory_allocated() - base
-    said["grew"] = said["pinned"][-1] - said.pop("pinned")[min(SETTLED, steps - 1)]
+    pinned = said["pinned"]
+    said["grew"] = pinned[-1] - pinned[min(SETTLED, steps - 1)]
+    said["pinned"] = pinned[-1]
     del program, held
     said["left"] = level() - before
     said["pages"] = _pack.stats()["pages"]

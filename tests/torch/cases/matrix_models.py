@@ -18,6 +18,8 @@ PROGRAMS: Dict[str, Type["Program"]] = {}
 class Program:
     """Models and their optimizer, on the device."""
 
+    varies = False  # in the sizes of what a step saves
+
     def __init__(self) -> None:
         self.models: List[nn.Module] = [model.cuda() for model in self.make()]
         trained = [p for p in self.parameters() if p.requires_grad]
@@ -150,6 +152,8 @@ class Experts(nn.Module):
 
 
 class MoE(Program):
+    varies = True
+
     def make(self) -> List[nn.Module]:
         return [Layers(Experts, 2)]
 
