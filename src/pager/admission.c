@@ -21,9 +21,12 @@ static bool is_unknown(const struct as_admission *admission)
            block->bytes < admission->saved->bytes;
 }
 
+// The memory of a parameter may be younger, where it is gathered for a forward: who does
+// that takes it away again.
 static bool is_old(const struct as_admission *admission)
 {
-    return admission->block->generation < admission->forward_generation;
+    return admission->saved->category == ACTSWAP_PARAMETER ||
+           admission->block->generation < admission->forward_generation;
 }
 
 static bool in_backward(const struct as_admission *admission)

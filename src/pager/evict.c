@@ -161,11 +161,22 @@ static bool copy_first(struct as_pager *pager, struct actswap_page *page)
     return !reason;
 }
 
+static bool lost_memory(struct as_pager *pager, const struct actswap_page *page)
+{
+    if (!as_pager_lost_memory(pager, page))
+        return false;
+    pthread_mutex_lock(&pager->lock);
+    if (page->step == pager->step)
+        as_held_found(&pager->helds[page->lane->device], page->number);
+    pthread_mutex_unlock(&pager->lock);
+    return true;
+}
+
 // Returns the bytes that went.
 static size_t let_go(struct as_pager *pager, struct actswap_page *page, unsigned needs,
                      struct batch *batch)
 {
-    if (as_pager_lost_memory(pager, page) || !copy_first(pager, page))
+    if (lost_memory(pager, page) || !copy_first(pager, page))
         return 0;
     struct as_before before;
     int err = as_device_enter(page->lane->device, &before);

@@ -73,6 +73,7 @@ bool as_keep_ask(struct as_pager *pager, struct actswap_page *page, size_t bytes
     if (course)
         expected = as_course_add(course, bytes, &page->ticket, &stays);
     page->kept = stays;
+    page->uncopied &= !stays; // one way to have no copy at a time
     if (stays)
         as_page_append(&pager->kept, page);
     pthread_mutex_unlock(&pager->lock);

@@ -437,6 +437,13 @@ Test(pager, each_refusal_has_its_reason_and_takes_nothing)
                                                   .ref = x}),
                  ACTSWAP_KEPT_PART);
 
+    cr_expect_eq(save_with((struct actswap_saved){.address = x->address,
+                                                  .bytes = BYTES,
+                                                  .used_bytes = BYTES,
+                                                  .category = ACTSWAP_PARAMETER,
+                                                  .ref = x}),
+                 ACTSWAP_KEPT_OLD, "gathered just now");
+
     fw.settings.offload_min_bytes = BYTES + 1;
     cr_expect_eq(save(x, NULL, &page), ACTSWAP_KEPT_SMALL);
     fw.settings.offload_min_bytes = 0;
@@ -463,7 +470,7 @@ Test(pager, each_refusal_has_its_reason_and_takes_nothing)
 
     cr_expect_eq(x->references, 1);
     cr_expect_eq(totals().out_bytes, 0);
-    cr_expect_eq(totals().kept[ACTSWAP_KEPT_OLD], 1);
+    cr_expect_eq(totals().kept[ACTSWAP_KEPT_OLD], 2);
     cr_expect_eq(totals().kept_bytes[ACTSWAP_KEPT_POLICY], 2 * BYTES);
 }
 

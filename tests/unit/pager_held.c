@@ -124,6 +124,49 @@ Test(pager_held, what_was_given_other_memory_is_not_copied)
     as_pager_drop(fw.pager, page);
 }
 
+Test(pager_held, what_was_given_other_memory_before_is_not_copied_again)
+{
+    for (int i = 0; i < 3; i++) {
+        struct actswap_page *page;
+        as_pager_mark(fw.pager, ACTSWAP_FORWARD);
+        struct storage *x = filled(7, NULL, BYTES);
+        enter(1);
+        cr_assert_eq(save(x, NULL, &page), 0);
+        storage_replace(x);
+        storage_drop(x);
+        leave(1, NULL);
+        as_pager_drop(fw.pager, page);
+        as_pager_mark(fw.pager, ACTSWAP_STEP);
+    }
+    cr_expect_eq(copied_bytes(), BYTES);
+}
+
+Test(pager_held, within_the_budget_it_is_copied_once_when_that_is_exceeded)
+{
+    struct actswap_page *page;
+    as_ledger_budget(fw.ledger, 16 * BYTES);
+    for (int i = 0; i < 3; i++)
+        step(1, true, NULL, BYTES);
+    as_pager_mark(fw.pager, ACTSWAP_FORWARD);
+    struct storage *x = filled(7, NULL, BYTES);
+    enter(1);
+    cr_assert_eq(save(x, NULL, &page), 0);
+    storage_drop(x);
+    const uint64_t before = copied_bytes();
+    struct storage *large = storage_create(20 * BYTES, NULL);
+
+    leave(1, NULL);
+    enter(2);
+    leave(2, NULL);
+    cr_expect_leq(copied_bytes(), before + BYTES);
+    const unsigned char *back = need(page, NULL).address;
+    fake_finish();
+    cr_expect_eq(back[BYTES - 1], 7);
+    as_pager_drop(fw.pager, page);
+    storage_drop(large);
+    cr_expect_eq(fw.held, 0);
+}
+
 // Its handle may be another's by then.
 Test(pager_held, whose_stream_has_ended_stays)
 {
