@@ -208,20 +208,24 @@ AS_EXPORT int actswap_values(void)
     return compute && strcmp(compute, "values") == 0;
 }
 
-// A block that was proven misbehaves: what it computed since its last trial is in doubt.
+// A block that was proven misbehaves. A trial puts in doubt what it computed since the one
+// before; a sample is of this step, whose gradients the script was told not to use.
 static void say_broken(struct as_engine *engine, const struct as_trial *entry)
 {
     char name[AS_PLACE_TEXT], *sentence;
+    const bool sampled = entry->fault == ACTSWAP_FAULT_SAMPLE;
 
     as_place_text(as_place_of(entry->block), name, sizeof(name));
     // Lives as long as the report.
     if (asprintf(&sentence,
                  "block %s stopped to be the same when run again (%s): found in step "
-                 "%llu, last proven in step %llu; gradients of the steps between may not "
-                 "be those of a run without recompute. It is left alone from here on",
+                 "%llu, last proven in step %llu; %s. It is left alone from here on",
                  name, actswap_fault_text((enum actswap_fault)entry->fault),
                  (unsigned long long)entry->broken_step + 1,
-                 (unsigned long long)entry->last_step + 1) > 0)
+                 (unsigned long long)entry->last_step + 1,
+                 sampled ? "the step's gradients were refused"
+                         : "gradients of the steps between may not be those of a run "
+                           "without recompute") > 0)
         as_engine_warn(engine, sentence);
 }
 

@@ -247,6 +247,7 @@ enum actswap_fault {
     ACTSWAP_FAULT_SAVES, // the script's own saved tensor hooks are at work
     ACTSWAP_FAULT_FORWARD, // compiled, scripted or with a forward of its own
     ACTSWAP_FAULT_CAPTURE, // a stream capture is in progress
+    ACTSWAP_FAULT_SAMPLE, // not in a trial: a sample of what it saved had other bits
     ACTSWAP_FAULTS, // how many there are
 };
 

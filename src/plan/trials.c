@@ -25,6 +25,7 @@ static const struct {
     {ACTSWAP_FAULT_COUNT, "run again, it saved another number of tensors"},
     {ACTSWAP_FAULT_KIND, "run again, it saved tensors of other shapes or types"},
     {ACTSWAP_FAULT_VALUES, "run again, it saved other values"},
+    {ACTSWAP_FAULT_SAMPLE, "run again after its trials, it saved other values"},
 };
 
 enum { KNOWN = sizeof(faults) / sizeof(*faults) };
@@ -74,8 +75,10 @@ bool as_trials_add(struct as_trial *entry, const struct actswap_trial *trial,
     entry->trials++;
     entry->faults |= trial->faults;
     entry->repairs |= trial->repairs;
-    entry->saved_bytes = trial->saved_bytes;
-    entry->boundary_bytes = trial->boundary_bytes;
+    if (trial->saved_bytes) { // it came that far
+        entry->saved_bytes = trial->saved_bytes;
+        entry->boundary_bytes = trial->boundary_bytes;
+    }
     if (entry->faults) {
         entry->standing = AS_STANDING_REFUSED;
         entry->fault = first_of(entry->faults);

@@ -82,6 +82,7 @@ class Adapter:
         self._patch(optimizers.Optimizer, "__init__", self._names.made)
         for handle in (
             modules.register_module_forward_pre_hook(self._before_forward),
+            optimizers.register_optimizer_step_pre_hook(self._judge),
             optimizers.register_optimizer_step_pre_hook(self._before_step),
             optimizers.register_optimizer_step_post_hook(self._after_step),
         ):
@@ -95,6 +96,10 @@ class Adapter:
         atexit.register(self._end)
 
     def _end(self) -> None:
+        try:
+            self._judge()
+        except RuntimeError:  # the library has said so
+            pass
         _pack.detach()
         if not self.torch.cuda.is_initialized():
             return
@@ -195,6 +200,8 @@ class Adapter:
             return
         if thread.root is None and (thread.named is None or self.torch.is_grad_enabled()):
             self._enter_root(module, args)
+            if self._blocks.answers.are_there():  # and no optimizer asked
+                self._judge()
         elif module is thread.watched[-1][0]:
             thread.watched[-1][2] += 1
 
@@ -276,10 +283,13 @@ class Adapter:
             self._before_backward(outputs)
             self._backwards.add(threading.get_ident())
             try:
-                return original(outputs, *args, **kwargs)
+                result = original(outputs, *args, **kwargs)
             finally:
                 self._backwards.discard(threading.get_ident())
                 self._after_backward()
+            if not self._steps.any:  # nobody may come and ask before they are used
+                self._judge()
+            return result
 
         return run
 
@@ -303,11 +313,23 @@ class Adapter:
     @guarded
     def _after_backward(self) -> None:
         self._forward_open = False
+        self._blocks.answers.send()
         self._names.end_phase(_pack.BACKWARD)
         self._steps.after_backward(self._names.parameters())
         _pack.mark(_pack.BACKWARD_END)
 
     # --- Optimizer
+
+    def _judge(self, *_: Any) -> None:
+        """Raises into the script: gradients that are not its own would be worse."""
+        try:
+            found = self._blocks.answers.ask() if self.on else []
+        except Exception as error:
+            self.fail(error)
+            return
+        if found:
+            names = ", ".join(map(self._places.name, found))
+            raise RuntimeError(messages.REFUSED.format(names))
 
     @guarded
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:

@@ -4,11 +4,15 @@ a trial, to see whether they come out the same."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import state
+from .samples import Answers, Sample, is_parameter
+
+TURNS = itertools.count()
 
 
 class Stop(BaseException):
@@ -157,6 +161,7 @@ class Call:
         self.args, self.kwargs = args, kwargs
         self.entry: Any = None
         self.objects: Any = None  # containers among the arguments, as at the entry
+        self.sample: Any = None  # of what it saved
 
 
 class Segment:
@@ -164,8 +169,8 @@ class Segment:
     them again; each is handed out once and gone then. A backward that needs them again
     runs them again."""
 
-    def __init__(self, torch: Any, pack: Any) -> None:
-        self.torch, self.pack = torch, pack
+    def __init__(self, torch: Any, pack: Any, answers: Answers) -> None:
+        self.torch, self.pack, self.answers = torch, pack, answers
         self.calls: List[Call] = []
         self.kinds: List[Any] = []  # shape, type and device of what was saved
         self.holders: List[Any] = []  # weak
@@ -174,6 +179,7 @@ class Segment:
         self.tensors: Dict[int, Any] = {}
         self.task: Any = None  # the backward that they are for
         self.next = 0
+        self.sample: Any = None  # of the call that is run again
         self.lock = threading.RLock()
 
     # --- Forward
@@ -186,6 +192,7 @@ class Segment:
         found = state.Found()
         state.walk(self.torch, (*call.args, *call.kwargs.values()), found, set())
         call.objects = [pair for pair in state.take(found.containers)]
+        call.sample = Sample(self.torch, next(TURNS))
         self.calls.append(call)
 
     def _keep(self, tensor: Any) -> Any:
@@ -204,6 +211,7 @@ class Segment:
 
     def end(self, output: Any) -> None:
         """The forward of the last call is over."""
+        self.calls[-1].sample.take()
         self.note_results(output)
 
     def kind_of(self, tensor: Any) -> Any:
@@ -214,6 +222,7 @@ class Segment:
             holder = Holder(self, len(self.kinds))
             self.kinds.append(self.kind_of(tensor))
             self.holders.append(weakref.ref(holder))
+            self.calls[-1].sample.add(tensor)
             return holder
 
         return pack, open_holder
@@ -243,6 +252,7 @@ class Segment:
             if index >= len(self.kinds) or self.kind_of(tensor) != self.kinds[index]:
                 raise self.differs()
             kept = tensor if is_parameter(tensor) else tensor.detach()
+            self.sample.add(tensor)
             if self.holders[index]() is not None:
                 self.tensors[index] = kept
             if self.next == len(self.kinds):
@@ -283,16 +293,30 @@ class Segment:
         try:
             for index, call in enumerate(self.calls):
                 self.check(call)
+                self.sample = self.sample_again(call)
                 output = self.run_call_again(call, results)
+                self.compare(call)
                 if index in self.needed:
                     results[index] = tensors_of(self.torch, output)
             self.finish_again()
         except Stop:
-            pass
+            self.compare(call)
         finally:
+            self.sample = None
             results.clear()
             pack.mark(pack.AGAIN_END)
             pack.put_back(node)
+
+    def sample_again(self, call: Call) -> Sample:
+        return Sample(self.torch, call.sample.turn, call.sample)
+
+    def compare(self, call: Call) -> None:
+        """What it saved, as far as it was run again, with what its forward saved."""
+        self.sample.take()
+        if not call.sample.compares(self.sample):
+            self.answers.fail(call.number)
+        else:
+            self.answers.add(call.sample.differs(self.sample), call.number)
 
     def see_after(self, call: Call) -> None:
         """Behind a call that was run again, with what it left still there."""
@@ -332,10 +356,6 @@ def open_holder(holder: Holder) -> Any:
 
 def itself(tensor: Any) -> Any:
     return tensor
-
-
-def is_parameter(tensor: Any) -> bool:
-    return bool(tensor.is_leaf and tensor.requires_grad)
 
 
 def run_hooked(torch: Any, hooks: Any, call: Call, args: Any, kwargs: Any) -> Any:

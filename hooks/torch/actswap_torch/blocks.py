@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Callable, List, Optional
 
 from .again import Call, Known, Segment, run_hooked
+from .samples import Answers
 from .trial import Trial
 
 
@@ -27,6 +28,7 @@ class Blocks:
         self._on_top = on_top
         self._thread = _Thread()
         self._known: Any = weakref.WeakKeyDictionary()
+        self.answers = Answers(torch, pack)
 
     def begin(self) -> None:
         """A model's forward begins: what comes joins nothing that was before."""
@@ -106,7 +108,7 @@ class Blocks:
             thread.segment = None
             return call.original(call.module, *args, **kwargs)
         if verdict == pack.TRIAL:
-            segment: Segment = Trial(torch, pack, pack.values())
+            segment: Segment = Trial(torch, pack, self.answers)
             thread.trial, thread.segment = segment, None  # type: ignore[assignment]
         else:
             segment = self._join(verdict)
@@ -128,7 +130,7 @@ class Blocks:
         last = self._thread.segment and self._thread.segment()
         if verdict == self._pack.RECOMPUTE_ON and last is not None:
             return last
-        segment = Segment(self._torch, self._pack)
+        segment = Segment(self._torch, self._pack, self.answers)
         self._thread.segment = weakref.ref(segment)
         return segment
 

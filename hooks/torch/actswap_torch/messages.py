@@ -78,6 +78,15 @@ def modified_tensor(
     return _describe(kind, tensor.shape, now, version, node, output)
 
 
+REFUSED = (
+    "actswap: run again in backward, {} came to other values than in the forward, though "
+    "a trial had shown the same ones: the gradients of this step are not those of a run "
+    "without recompute. Blocks named here are left alone from now on, so that a step may "
+    "be done again; ACTSWAP_POLICY=off or offload, or recompute:blocks= without them, "
+    "never runs them again"
+)
+
+
 def allocate_on(device: int, bytes: int, stream: int) -> Any:
     """Device memory whose first use is on a stream that is not the current one."""
     torch = _torch()

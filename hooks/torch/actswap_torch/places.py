@@ -72,6 +72,10 @@ class Places:
         entry = self._entry(module)
         return None if entry is None else entry.number
 
+    def name(self, number: int) -> str:
+        label, path = self._names[number]
+        return f"{label}.{path}" if path and self._several else path or label
+
     def undo(self) -> None:
         for undo in self._classes.values():
             undo()
@@ -138,9 +142,7 @@ class Places:
                 self._say(number)
 
     def _say(self, number: int) -> None:
-        label, path = self._names[number]
-        whole = f"{label}.{path}" if path and self._several else path or label
-        self._pack.block_name(number, whole)
+        self._pack.block_name(number, self.name(number))
 
     # --- Classes
 

@@ -23,7 +23,7 @@ class Steps:
         self._stepped: Any = weakref.WeakSet()  # in this step
         self._idle: Any = weakref.WeakSet()
         self._depth = 0
-        self._any = False
+        self.any = False
         self._watched: List[Any] = []
 
     def before(self, optimizer: Any) -> bool:
@@ -31,7 +31,7 @@ class Steps:
         self._depth += 1
         if self._depth > 1:
             return False
-        again = self._any and optimizer in self._stepped
+        again = self.any and optimizer in self._stepped
         if again:
             self._idle.update(o for o in self._made if o not in self._stepped)
             self._stepped.clear()
@@ -40,7 +40,7 @@ class Steps:
     def after(self, optimizer: Any) -> bool:
         """True if this update ends the step."""
         self._depth = max(0, self._depth - 1)
-        self._any = True
+        self.any = True
         self._stepped.add(optimizer)
         self._idle.discard(optimizer)
         if self._depth > 0 or any(self._is_awaited(o) for o in self._made):
@@ -62,7 +62,7 @@ class Steps:
     # --- Without an optimizer
 
     def after_backward(self, parameters: Any) -> None:
-        if self._any:
+        if self.any:
             return
         self._watched.clear()
         for parameter in parameters:
@@ -75,7 +75,7 @@ class Steps:
 
     def before_forward(self) -> bool:
         """True if a step ended since the last backward."""
-        if self._any or not self._watched:
+        if self.any or not self._watched:
             return False
         changed = any(self._is_changed(*entry) for entry in self._watched)
         if changed:

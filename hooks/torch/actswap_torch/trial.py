@@ -39,9 +39,9 @@ def bits_differ(torch: Any, a: Any, b: Any, read: bool) -> bool:
 
 
 class Trial(again.Segment):
-    def __init__(self, torch: Any, pack: Any, values: bool) -> None:
-        super().__init__(torch, pack)
-        self.values = values
+    def __init__(self, torch: Any, pack: Any, answers: Any) -> None:
+        super().__init__(torch, pack, answers)
+        self.values = pack.values()
         self.faults = 0
         self.repairs = 0
         self.saved: Dict[int, int] = {}  # bytes by address
@@ -238,9 +238,20 @@ class Trial(again.Segment):
                 self.blame(self.pack.FAULT_KIND)
             else:
                 self._compare(index, tensor)
-            return tensor if again.is_parameter(tensor) else tensor.detach()
+            kept = tensor if again.is_parameter(tensor) else tensor.detach()
+            self.sample.add(tensor)
+            return kept
 
         return pack, again.itself
+
+    def sample_again(self, call: Any) -> Any:
+        return call.sample
+
+    def compare(self, call: Any) -> None:
+        """Every bit was compared. But later ones have nothing but samples."""
+        self.sample.take()
+        if self.sample.failed:
+            self.blame(self.pack.FAULT_ERROR)
 
     def _compare(self, index: int, tensor: Any) -> None:
         holder = self.holders[index]()
