@@ -123,7 +123,9 @@ static void say_recomputed(const struct as_facts *facts, char *text, size_t text
 
     as_plan_totals(facts->plan, &totals);
     if (!totals.blocks) {
-        snprintf(text, text_bytes, "no blocks found");
+        snprintf(text, text_bytes,
+                 "no blocks found, so that nothing is run again: repeated layers in a "
+                 "ModuleList, ModuleDict or Sequential are blocks; offload needs none");
         return;
     }
     int used = snprintf(text, text_bytes, "%u of %u blocks", totals.proven,

@@ -140,7 +140,8 @@ def many():
     class Deep(Leaf):
         pass
 
-    groups = [Leaf(1, Leaf(2), Other(3), Deep(4)) for _ in range(26)]
+    kinds = [type(f"Group{n}", (Leaf,), {}) for n in range(26)]
+    groups = [kind(1, Leaf(2), Other(3), Deep(4)) for kind in kinds]
     run(Many(1, *groups))
     rows = {"Many": 1}
     names = "abcdefghijklmnopqrstuvwxyz"
