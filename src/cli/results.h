@@ -53,7 +53,7 @@ struct as_result {
     size_t warning_count;
 };
 
-// What the report says that was read from `path`.
+// What the report says that was read from `path`, into a result of zeroes.
 void as_result_take(struct as_result *result, json_t *root, const char *path);
 
 // Reads one report. 0 or -EINVAL, after one line on stderr that names the file.

@@ -108,11 +108,14 @@ int as_text_bytes(const char *text, uint64_t *bytes)
     const uint64_t unit = unit_bytes(text);
     if (!unit || (scale > 1 && unit == 1))
         return -EINVAL;
-    if (__builtin_mul_overflow(whole, unit, bytes))
-        return -ERANGE;
     // 9 digits times 2^40 stay below 2^70: more than 64 bits hold.
     const uint64_t rest = (uint64_t)((unsigned __int128)parts * unit / scale);
-    return __builtin_add_overflow(*bytes, rest, bytes) ? -ERANGE : 0;
+    uint64_t all;
+    if (__builtin_mul_overflow(whole, unit, &all) ||
+        __builtin_add_overflow(all, rest, &all))
+        return -ERANGE;
+    *bytes = all;
+    return 0;
 }
 
 int as_text_percent(const char *text, unsigned *percent)

@@ -111,7 +111,7 @@ static bool is_inside(const struct as_module *node, const struct as_module *of)
 {
     const size_t bytes = of ? strlen(of->name) : 0;
 
-    return !of || (node->name[bytes] == '.' && begins(node->name, of->name, bytes));
+    return !of || (begins(node->name, of->name, bytes) && node->name[bytes] == '.');
 }
 
 static bool is_child(const struct as_module *node, const struct as_module *of)

@@ -350,8 +350,10 @@ int as_runs_settle(struct as_runs *runs)
 
 void as_runs_finish(struct as_runs *runs)
 {
-    for (struct as_run *run = runs->runs; run < runs->runs + runs->count; run++) {
-        for (struct as_rank *rank = run->ranks; rank < run->ranks + run->count; rank++) {
+    for (size_t i = 0; i < runs->count; i++) {
+        struct as_run *const run = &runs->runs[i];
+        for (size_t n = 0; n < run->count; n++) {
+            struct as_rank *const rank = &run->ranks[n];
             json_decref(rank->report);
             json_decref(rank->oom);
             free(rank->file);
