@@ -290,6 +290,10 @@ static void check_effect(struct as_engine *engine)
     if (moves.kept[ACTSWAP_KEPT_COHERENT])
         as_engine_warn(engine, "policy offload changes nothing: the device shares its "
                                "memory with the host, where nothing is gained by moving");
+    else if (!moves.let_go && moves.held_elsewhere)
+        as_engine_warn(engine, "policy offload released nothing in the first step: the "
+                               "program itself holds what its backward needs, such as "
+                               "outputs in a list, until that has begun");
     else if (!moves.pages_made)
         as_engine_warn(engine, "policy offload moved nothing in the first step: the "
                                "summary at the end says what was left and why");

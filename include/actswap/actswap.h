@@ -143,6 +143,7 @@ enum actswap_reason {
     ACTSWAP_KEPT_INSIDE, // made by the block that saves it, or saved outside of any
     ACTSWAP_KEPT_BUDGET, // the budget has room for it: as long as it does
     ACTSWAP_KEPT_COHERENT, // the device's memory is the host's, or as good as
+    ACTSWAP_KEPT_HELD, // the program held it, too, when its backward began
     ACTSWAP_KEPT_REASONS, // how many there are
 };
 

@@ -10,8 +10,12 @@
 
 static void count_elsewhere(struct as_pager *pager, struct actswap_page *page)
 {
-    pager->totals.held_elsewhere += !page->elsewhere;
+    if (page->elsewhere)
+        return;
     page->elsewhere = true;
+    pager->totals.held_elsewhere++;
+    pager->totals.kept[ACTSWAP_KEPT_HELD]++;
+    pager->totals.kept_bytes[ACTSWAP_KEPT_HELD] += page->bytes;
 }
 
 // For a framework that does not say who holds what.

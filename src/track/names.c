@@ -22,6 +22,7 @@ AS_EXPORT const char *actswap_reason_name(enum actswap_reason reason)
         [ACTSWAP_KEPT_INSIDE] = "not at a block's boundary",
         [ACTSWAP_KEPT_BUDGET] = "within the budget",
         [ACTSWAP_KEPT_COHERENT] = "the device shares its memory with the host",
+        [ACTSWAP_KEPT_HELD] = "held by the program as well",
         [ACTSWAP_KEPT_DISK] = "no pinned memory left, nor on the disk",
     };
 

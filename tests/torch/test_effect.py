@@ -75,3 +75,31 @@ def test_offload_from_memory_that_is_the_hosts_is_refused(tmp_path: Path) -> Non
     assert report["moves"]["out_bytes"] == 0
     kept = {entry["reason"]: entry["count"] for entry in report["kept"]}
     assert kept["the device shares its memory with the host"] > 0
+
+
+HELD = """
+import torch
+from torch import nn
+layers = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)).cuda()
+optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+for _ in range(2):
+    x, outputs = torch.ones(4096, 64, device="cuda"), []
+    for layer in layers:
+        x = layer(x)
+        outputs.append(x)
+    x.square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_offload_of_what_the_script_holds_says_so(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    run = Run(["-c", HELD], environment(policy="offload", report=str(report), log="info"))
+    said = json.loads(report.read_text())
+
+    (sentence,) = said["warnings"]
+    assert sentence.startswith("policy offload released nothing in the first step")
+    kept = {entry["reason"]: entry for entry in said["kept"]}
+    held = kept["held by the program as well"]
+    assert (held["count"], held["bytes"]) == (2 * 4, 2 * 4 << 20)
+    assert f"{held['count']} x held by the program as well, 8.0 MiB" in run.err
