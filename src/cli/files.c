@@ -66,6 +66,8 @@ static bool is_preloaded(const char *name, enum as_stack stack)
         return true;
     if (stack == AS_STACK_REAL || !strncmp(name, "simtorch-", 9))
         return false;
+    if (!strcmp(name, "simthreads.so"))
+        return stack == AS_STACK_CHECKED;
     const size_t length = strlen(name);
     return is_simulation(name) && length > 3 && !strcmp(name + length - 3, ".so");
 }
@@ -126,8 +128,11 @@ static int read_manifest(const char *folder, enum as_stack stack, char *list)
 // A build can have been made without a part.
 static int check_complete(const char *folder, enum as_stack stack, const char *list)
 {
-    static const char *const needed[] = {"libactswap.so", "simrt13.so", "simcu.so"};
-    const size_t count = stack == AS_STACK_SIMULATED ? 3 : 1;
+    static const char *const needed[] = {"libactswap.so", "simrt13.so", "simcu.so",
+                                         "simthreads.so"};
+    static const size_t counts[] = {
+        [AS_STACK_REAL] = 1, [AS_STACK_SIMULATED] = 3, [AS_STACK_CHECKED] = 4};
+    const size_t count = counts[stack];
     for (size_t n = 0; n < count; n++) {
         if (!strstr(list, needed[n])) {
             return as_error(AS_EXIT_CANNOT, "%s/%s was never installed; " REINSTALL,

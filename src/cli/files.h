@@ -7,8 +7,9 @@
 #include <limits.h>
 #include <stddef.h>
 
-// What a program needs: the watching library alone, or the simulated GPU as well.
-enum as_stack { AS_STACK_REAL, AS_STACK_SIMULATED };
+// What a program needs: the watching library alone, or the simulated GPU as well, or also
+// what sees its threads, for the checker of races.
+enum as_stack { AS_STACK_REAL, AS_STACK_SIMULATED, AS_STACK_CHECKED };
 
 // Checks that every file that was installed is there, readable and of its size, then puts
 // the stack's libraries at the head of LD_PRELOAD; what the user had there stays behind

@@ -34,6 +34,11 @@ static bool chooses_folder(const struct as_options *options)
     return options->folder || !getenv("ACTSWAP_REPORT");
 }
 
+static bool checks(const struct as_options *options)
+{
+    return options->check && strcmp(options->check, "off") != 0;
+}
+
 // In the reports of all ranks.
 static uint64_t count_races(const char *folder)
 {
@@ -74,7 +79,7 @@ static int end(const struct as_options *options, const struct as_folder *folder,
     (void)fputs("actswap: more: actswap report", stderr);
     as_launch_print_word(folder->shown, stderr);
     (void)fputs(" --html report.html\n", stderr);
-    if (!status && options->check && count_races(folder->path))
+    if (!status && checks(options) && count_races(folder->path))
         return AS_EXIT_RACES;
     return as_launch_end_as(status);
 }
@@ -96,7 +101,7 @@ int as_verb_rehearse(int argc, char **argv)
     if (!err && has_folder)
         err = as_folder_report_to(&folder, "");
     if (!err)
-        err = as_files_preload(AS_STACK_SIMULATED);
+        err = as_files_preload(checks(&options) ? AS_STACK_CHECKED : AS_STACK_SIMULATED);
     int status = 0;
     if (!err)
         err = as_launch_wait(path, options.program, NULL, NULL, &status);

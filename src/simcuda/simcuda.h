@@ -173,6 +173,10 @@ void sim_check_block(const void *address, size_t bytes, bool allocated);
 // as the process, or NULL.
 void sim_check_lines(const char *(*line)(void));
 
+// Between 1 and -1 what the calling thread does is not its program's: nothing is compared,
+// and what it waits for it has not been told.
+void sim_check_pause(int by);
+
 struct sim_races {
     bool checked;
     unsigned long pairs; // of places, each reported once

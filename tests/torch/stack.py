@@ -27,9 +27,9 @@ def private() -> Path:
     return found[0].parent
 
 
-def preload() -> str:
+def preload(checked: bool = False) -> str:
     folder = private()
-    names = ["libactswap.so", "simrt13.so", "simcu.so"]
+    names = ["libactswap.so", "simrt13.so", "simcu.so"] + ["simthreads.so"] * checked
     paths = [folder / name for name in names] + sorted(folder.glob("standin/*.so"))
     return " ".join(str(path) for path in paths)
 
@@ -50,6 +50,8 @@ def environment(**settings: str) -> Dict[str, str]:
         USE_PYTORCH_KERNEL_CACHE="0",
     )
     clean.update({f"ACTSWAP_{name.upper()}": value for name, value in settings.items()})
+    if clean.get("ACTSWAP_SIM_CHECK", "off") != "off":
+        clean["LD_PRELOAD"] = preload(checked=True)
     if clean["ACTSWAP_SIM_COMPUTE"] == "values":
         clean["TRITON_INTERPRET"] = "1"
     elif clean["ACTSWAP_SIM_COMPUTE"] == "auto":

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "simcuda/check/report.h"
+#include "simcuda/check/thread.h"
 #include "simcuda/order/entry.h"
 #include "simcuda/runtime/device.h"
 #include "simcuda/runtime/memory.h"
@@ -13,8 +14,10 @@ static const char *(*line_of_program)(void);
 
 void sim_check_place(struct sim_entry *entry, const struct sim_entry *tail)
 {
-    if (entry->stamp)
-        sim_stamp_place(entry->stamp, tail ? tail->stamp->lane : SIM_LANE_HOST);
+    if (!entry->stamp)
+        return;
+    sim_clock_join(&entry->stamp->past, sim_thread_known());
+    sim_stamp_place(entry->stamp, tail ? tail->stamp->lane : SIM_LANE_NONE);
 }
 
 struct access {
@@ -39,7 +42,7 @@ static bool is_later(void *arg, const struct sim_note *note)
     const struct sim_stamp *own = access->entry->stamp;
     const struct sim_entry *other;
 
-    if (note->lane == SIM_LANE_HOST)
+    if (note->host)
         return note->epoch > access->entry->told;
     other = sim_entry_pending_at(note->lane, note->epoch);
     return other && sim_clock_has(&other->stamp->past, own->lane, own->epoch);
@@ -98,7 +101,7 @@ void sim_check_entry(const struct sim_entry *entry)
 {
     const struct sim_lost *what = &entry->task.lost;
 
-    if (!entry->stamp || !what->count)
+    if (!entry->stamp || !what->count || sim_thread_is_paused())
         return;
 
     const struct sim_note note = note_of(entry);
@@ -118,7 +121,7 @@ static bool is_shared(const void *address)
 
 void sim_check_host(const void *address, size_t bytes, bool write, const char *name)
 {
-    if (!sim_check() || !bytes || !is_shared(address))
+    if (!sim_check() || !bytes || sim_thread_is_paused() || !is_shared(address))
         return;
 
     const struct sim_access what = {.address = address, .bytes = bytes, .write = write};
@@ -129,16 +132,20 @@ void sim_check_host(const void *address, size_t bytes, bool write, const char *n
     if (within) {
         const struct sim_note note = note_of(within);
 
-        look_at_all(&what, 1, &note, &within->stamp->past, false);
+        look_at_all(&what, 1, &note,
+                    sim_threads_are_apart() ? sim_thread_known() : &within->stamp->past,
+                    false);
     } else {
         const struct sim_site site = {.name = name, .place = place, .device = -1};
+        const struct sim_step step = sim_thread_step();
         const struct sim_note note = {
-            .lane = SIM_LANE_HOST,
-            .epoch = sim_clock_tick_host(),
+            .lane = step.lane,
+            .host = true,
+            .epoch = step.epoch,
             .site = sim_site_intern(&site),
         };
 
-        look_at_all(&what, 1, &note, sim_clock_host(), true);
+        look_at_all(&what, 1, &note, sim_thread_known(), true);
     }
     sim_queue_unlock();
 }
@@ -148,13 +155,20 @@ void sim_check_begin(struct sim_entry *entry)
 {
     if (!entry->stamp)
         return;
-    entry->told = sim_clock_host_epoch();
-    sim_clock_tell_host(&entry->stamp->past);
+    entry->told = sim_thread_steps();
+    sim_thread_tell_all(&entry->stamp->past);
+    sim_thread_enter(&entry->stamp->past);
+}
+
+void sim_check_pause(int by)
+{
+    sim_thread_pause(by);
 }
 
 void sim_check_lines(const char *(*line)(void))
 {
     line_of_program = line;
+    sim_thread_exclude((const void *)(uintptr_t)line);
 }
 
 const char *sim_check_line(void)

@@ -6,8 +6,12 @@
 
 #include "simcuda/simcuda.h"
 
-static struct sim_clock host;
+// A lane is of entries, or of one thread after the other.
+enum use { UNUSED, ENTRIES, THREAD, LEFT };
+
 static struct sim_clock lanes; // the last epoch of each
+static enum use *uses;
+static unsigned use_count;
 
 static void grow(struct sim_clock *clock, unsigned count)
 {
@@ -23,12 +27,33 @@ static void grow(struct sim_clock *clock, unsigned count)
     clock->count = count;
 }
 
+static void grow_uses(void)
+{
+    if (lanes.count <= use_count)
+        return;
+
+    enum use *more = realloc(uses, lanes.count * sizeof(*more));
+
+    if (!more)
+        sim_fail("no memory for the checker's clocks");
+    uses = more;
+    while (use_count < lanes.count)
+        uses[use_count++] = UNUSED;
+}
+
 void sim_clock_join(struct sim_clock *clock, const struct sim_clock *more)
 {
     grow(clock, more->count);
     for (unsigned i = 0; i < more->count; i++)
         if (more->epochs[i] > clock->epochs[i])
             clock->epochs[i] = more->epochs[i];
+}
+
+void sim_clock_meet(struct sim_clock *clock, const struct sim_clock *other)
+{
+    for (unsigned i = 0; i < clock->count; i++)
+        if (!sim_clock_has(other, i, clock->epochs[i]))
+            clock->epochs[i] = i < other->count ? other->epochs[i] : 0;
 }
 
 bool sim_clock_has(const struct sim_clock *clock, unsigned lane, uint64_t epoch)
@@ -59,41 +84,49 @@ void sim_stamp_destroy(struct sim_stamp *stamp)
     free(stamp);
 }
 
-static bool follows(const struct sim_stamp *stamp, unsigned lane)
+static bool follows(const struct sim_clock *past, unsigned lane)
 {
-    return lane != SIM_LANE_HOST && lane < lanes.count &&
-           sim_clock_has(&stamp->past, lane, lanes.epochs[lane]);
+    return sim_clock_has(past, lane, lanes.epochs[lane]);
+}
+
+// The lane, or any other that is free and whose end is in the past.
+static unsigned find(const struct sim_clock *past, unsigned lane, enum use use)
+{
+    if (lane != SIM_LANE_NONE && lane < lanes.count && uses[lane] == use &&
+        follows(past, lane))
+        return lane;
+    for (lane = SIM_LANE_NONE + 1; lane < lanes.count; lane++)
+        if (uses[lane] == use && follows(past, lane))
+            break;
+    grow(&lanes, lane + 1);
+    grow_uses();
+    return lane;
 }
 
 void sim_stamp_place(struct sim_stamp *stamp, unsigned lane)
 {
-    sim_clock_join(&stamp->past, &host);
-    if (!follows(stamp, lane))
-        for (lane = SIM_LANE_HOST + 1; lane < lanes.count && !follows(stamp, lane);)
-            lane++;
-    grow(&lanes, lane + 1);
+    lane = find(&stamp->past, lane, ENTRIES);
+    uses[lane] = ENTRIES;
     grow(&stamp->past, lane + 1);
     stamp->lane = lane;
     stamp->epoch = stamp->past.epochs[lane] = ++lanes.epochs[lane];
 }
 
-const struct sim_clock *sim_clock_host(void)
+unsigned sim_lane_open(const struct sim_clock *past)
 {
-    return &host;
+    const unsigned lane = find(past, SIM_LANE_NONE, LEFT);
+
+    uses[lane] = THREAD;
+    return lane;
 }
 
-void sim_clock_tell_host(const struct sim_clock *clock)
+void sim_lane_close(unsigned lane)
 {
-    sim_clock_join(&host, clock);
+    uses[lane] = LEFT;
 }
 
-uint64_t sim_clock_host_epoch(void)
+void sim_lane_reach(struct sim_clock *clock, unsigned lane, uint64_t epoch)
 {
-    return host.count ? host.epochs[SIM_LANE_HOST] : 0;
-}
-
-uint64_t sim_clock_tick_host(void)
-{
-    grow(&host, SIM_LANE_HOST + 1);
-    return ++host.epochs[SIM_LANE_HOST];
+    grow(clock, lane + 1);
+    clock->epochs[lane] = lanes.epochs[lane] = epoch;
 }

@@ -6,9 +6,7 @@
 //
 // An entry of the queue is a point on a lane, with an epoch that grows along it; each
 // comes after all earlier ones of its lane. A clock says, for each lane, up to which epoch
-// all is in the past. The host is lane 0 and is one: how its threads wait for each other
-// is not seen, so what one of them was told is taken to be known to all from then on. A
-// host function may tell the program that it has begun, and what comes before it is over.
+// all is in the past. A thread of the program has a lane of its own.
 //
 // There are as many lanes as entries were ever unordered at once, roughly one a stream: an
 // entry takes over any lane whose last entry it comes after.
@@ -18,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SIM_LANE_HOST };
+enum { SIM_LANE_NONE };
 
 struct sim_clock {
     unsigned count; // of lanes; of those behind, nothing is in the past
@@ -26,6 +24,7 @@ struct sim_clock {
 };
 
 void sim_clock_join(struct sim_clock *clock, const struct sim_clock *more);
+void sim_clock_meet(struct sim_clock *clock, const struct sim_clock *other); // in both
 bool sim_clock_has(const struct sim_clock *clock, unsigned lane, uint64_t epoch);
 void sim_clock_finish(struct sim_clock *clock);
 
@@ -39,18 +38,16 @@ struct sim_stamp {
 struct sim_stamp *sim_stamp_create(void);
 void sim_stamp_destroy(struct sim_stamp *stamp); // NULL is fine
 
-// Places it behind its past and all that the host knows; `lane` is where it goes if that
-// can be. What is joined to its past later, before others come after it, counts, too.
+// Places it behind its past; `lane` is where it goes if that can be. What is joined to its
+// past later, before others come after it, counts, too.
 void sim_stamp_place(struct sim_stamp *stamp, unsigned lane);
 
-// --- The host
+// --- A thread's lane
 
-// What the host has been told is done.
-const struct sim_clock *sim_clock_host(void);
-void sim_clock_tell_host(const struct sim_clock *clock);
-
-// A new epoch of the host: what it does now comes before all that is submitted later.
-uint64_t sim_clock_tick_host(void);
-uint64_t sim_clock_host_epoch(void); // the last
+// One that nobody has, or whose last owner's end is in the clock.
+unsigned sim_lane_open(const struct sim_clock *past);
+void sim_lane_close(unsigned lane);
+// The owner is at that epoch, which its clock has from then on.
+void sim_lane_reach(struct sim_clock *clock, unsigned lane, uint64_t epoch);
 
 #endif

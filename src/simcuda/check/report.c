@@ -142,6 +142,17 @@ static void add_bytes(struct line *line, size_t bytes)
     add(line, bytes == 1 ? "%zu byte" : "%zu bytes", bytes);
 }
 
+static const char *why(const struct sim_found *found)
+{
+    if (found->told)
+        return ": a thread knows it to be over, and was not seen to hand over to this "
+               "one";
+    if (found->reused)
+        return ": they were freed and given out again meanwhile (record_stream, or wait "
+               "before the free)";
+    return ": nothing orders the two";
+}
+
 static void add_before(struct line *line, const struct sim_report *report,
                        const struct sim_site *before)
 {
@@ -168,9 +179,7 @@ static void add_before(struct line *line, const struct sim_report *report,
         add(line, found->clash == SIM_CLASH_READ ? " may not have read yet"
                   : report->write                ? " may write later"
                                                  : " may not have written yet");
-        add(line, found->reused ? ": they were freed and given out again meanwhile "
-                                  "(record_stream, or wait before the free)"
-                                : ": nothing orders the two");
+        add(line, "%s", why(found));
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simcuda/check/thread.h"
 #include "simcuda/runtime/ranges.h"
 #include "simcuda/simcuda.h"
 
@@ -15,7 +16,7 @@ struct cell {
     bool reused;
     bool written;
     struct sim_note write;
-    struct sim_note *reads;
+    struct sim_note *reads; // and writes of threads that others have not heard of
     unsigned read_count, read_capacity;
     unsigned next_free; // index + 1
 };
@@ -119,7 +120,7 @@ static struct sim_range *first_in(uintptr_t start, uintptr_t end)
 
 static bool is_known(const struct sim_note *note)
 {
-    return sim_clock_has(sim_clock_host(), note->lane, note->epoch);
+    return sim_threads_all_know(note->lane, note->epoch);
 }
 
 // --- Looking
@@ -144,6 +145,7 @@ static void report(struct finds *finds, enum sim_clash clash, const struct cell 
     found.has_before = before;
     if (before)
         found.before = *before;
+    found.told = before && sim_threads_one_knows(before->lane, before->epoch);
     finds->look->found(finds->look->arg, &found);
 }
 
@@ -159,7 +161,8 @@ static bool is_later(const struct sim_look *look, const struct sim_note *note)
 
 static bool ordered(const struct sim_look *look, const struct sim_note *note)
 {
-    return is_earlier(look, note) || is_later(look, note);
+    return (look->note.host && note->host) || is_earlier(look, note) ||
+           is_later(look, note);
 }
 
 static void compare(struct finds *finds, const struct cell *cell, uintptr_t address)
@@ -173,14 +176,39 @@ static void compare(struct finds *finds, const struct cell *cell, uintptr_t addr
         report(finds, SIM_CLASH_WRITE, cell, &cell->write, address);
     if (cell->content == SIM_CONTENT_FRESH && look->contents && !look->write)
         report(finds, SIM_CLASH_FRESH, cell, NULL, address);
-    for (unsigned i = 0; i < cell->read_count && look->write; i++)
-        if (!ordered(look, &cell->reads[i]))
-            report(finds, SIM_CLASH_READ, cell, &cell->reads[i], address);
+    for (unsigned i = 0; i < cell->read_count; i++) {
+        const struct sim_note *note = &cell->reads[i];
+
+        if ((look->write || note->write) && !ordered(look, note))
+            report(finds, note->write ? SIM_CLASH_WRITE : SIM_CLASH_READ, cell, note,
+                   address);
+    }
 }
 
 // --- Remembering
 
-// Of what the cell remembers only that stays which comes after the write.
+static void append(struct cell *cell, const struct sim_note *note)
+{
+    if (cell->read_count == cell->read_capacity) {
+        const unsigned capacity = cell->read_count ? cell->read_count * 2 : READS_HERE;
+        struct sim_note *reads = realloc(cell->reads, capacity * sizeof(*reads));
+
+        if (!reads)
+            sim_fail("no memory for the checker's cells");
+        cell->reads = reads;
+        cell->read_capacity = capacity;
+    }
+    cell->reads[cell->read_count++] = *note;
+}
+
+// Threads of the program are not compared: what one does says nothing of another.
+static bool is_apart(const struct sim_look *look, const struct sim_note *note)
+{
+    return look->note.host && note->host && !is_earlier(look, note);
+}
+
+// Of what the cell remembers only that stays which comes after the write, or is another
+// thread's.
 static void set_write(struct cell *cell, const struct sim_look *look)
 {
     unsigned kept = 0;
@@ -188,13 +216,16 @@ static void set_write(struct cell *cell, const struct sim_look *look)
     if (cell->written && is_later(look, &cell->write))
         return;
     for (unsigned i = 0; i < cell->read_count; i++)
-        if (is_later(look, &cell->reads[i]))
+        if (is_later(look, &cell->reads[i]) || is_apart(look, &cell->reads[i]))
             cell->reads[kept++] = cell->reads[i];
     cell->read_count = kept;
+    if (cell->written && is_apart(look, &cell->write))
+        append(cell, &cell->write);
     cell->content = SIM_CONTENT_ANY;
     cell->reused = false;
     cell->written = true;
     cell->write = look->note;
+    cell->write.write = true;
 }
 
 // Reads before this one need not be remembered: who comes after this comes after them.
@@ -208,16 +239,7 @@ static void add_read(struct cell *cell, const struct sim_look *look)
         if (!is_earlier(look, &cell->reads[i]))
             cell->reads[kept++] = cell->reads[i];
     cell->read_count = kept;
-    if (kept == cell->read_capacity) {
-        const unsigned capacity = kept ? kept * 2 : READS_HERE;
-        struct sim_note *reads = realloc(cell->reads, capacity * sizeof(*reads));
-
-        if (!reads)
-            sim_fail("no memory for the checker's cells");
-        cell->reads = reads;
-        cell->read_capacity = capacity;
-    }
-    cell->reads[cell->read_count++] = look->note;
+    append(cell, &look->note);
 }
 
 static void forget_known(struct cell *cell)
@@ -325,7 +347,7 @@ void sim_shadow_access(uintptr_t start, size_t bytes, const struct sim_look *loo
          range = first_in(range->start + range->bytes, end))
         compare(&finds, cell_of(range), range->start);
     // One piece from now on, as nothing that is remembered comes after it.
-    if (look->write && !look->is_later)
+    if (look->write && !look->is_later && !look->note.host)
         clear(start, end);
     remember(start, end, look);
 }

@@ -4,9 +4,11 @@
 
 // Who last wrote each byte, and who has read it since.
 //
-// Bytes that were always treated alike share a cell. A cell forgets what the host knows to
-// be done, as nothing can race with that any more; one that remembers nothing is dropped
-// from time to time, so that memory stays bounded by what is in flight.
+// Bytes that were always treated alike share a cell. A cell forgets what the program knows
+// to be done, as nothing can race with that any more; one that remembers nothing is
+// dropped from time to time, so that memory stays bounded by what is in flight.
+//
+// Threads of the program are not compared with each other.
 //
 // Thread-safety: none; the queue's lock covers it. Out of memory ends the process.
 
@@ -18,8 +20,10 @@
 
 // One access, as far as it is remembered.
 struct sim_note {
-    unsigned lane;
-    unsigned site; // whose it was (site.h)
+    unsigned lane : 30;
+    unsigned host : 1; // by the program itself
+    unsigned write : 1;
+    unsigned site; // whose it was (report.h)
     uint64_t epoch;
     size_t bytes; // all of the access
 };
@@ -45,6 +49,7 @@ struct sim_found {
     struct sim_note before; // with which; FREED: the last write
     uintptr_t address;
     bool reused; // the memory was freed and given out again between the two
+    bool told; // it is over, and a thread of the program knows that
     bool again; // not the first of its kind that the access finds
 };
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "simcuda/check/check.h"
+#include "simcuda/check/thread.h"
 #include "simcuda/order/schedule.h"
 #include "simcuda/runtime/device.h"
 #include "simcuda/simcuda.h"
@@ -480,7 +481,7 @@ void sim_entry_await(struct sim_entry *entry)
     sim_entry_want(entry);
     wait_until_done(entry, false);
     if (entry->stamp)
-        sim_clock_tell_host(&entry->stamp->past);
+        sim_thread_tell(&entry->stamp->past);
     sim_entry_release(entry);
 }
 

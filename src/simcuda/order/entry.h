@@ -35,7 +35,7 @@ struct sim_entry {
     bool replayed; // a graph's node
     struct sim_stamp *stamp; // the checker's; NULL: it is off
     struct timespec due; // a host function: it runs by then, wanted or not
-    uint64_t told; // the host's epoch when it was told of a host function's beginning
+    uint64_t told; // the last step of the program's when a host function began
     bool open; // the schedule's
     struct sim_entry *open_before, *open_after;
     struct sim_task task;

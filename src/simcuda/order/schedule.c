@@ -26,7 +26,7 @@ static unsigned pace(const struct sim_entry *entry)
 {
     static const unsigned paces[] = {0, 1, 4, 16, 64};
     const uint64_t own = mix(sim_seed() ^ 0x70616365);
-    const uint64_t phase = entry->number >> (4 + own % 10);
+    const uint64_t phase = entry->number >> own % 14;
     const uint64_t draw = mix(mix(own ^ entry->lane) + phase);
 
     return paces[draw % (sizeof(paces) / sizeof(*paces))];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "simcuda/check/check.h"
+#include "simcuda/check/thread.h"
 #include "simcuda/order/capture.h"
 #include "simcuda/order/handles.h"
 #include "simcuda/order/schedule.h"
@@ -294,7 +295,8 @@ static void await_tails(const struct tails *tails)
         sim_entry_want(tails->entries[i]);
     for (size_t i = 0; i < tails->count; i++)
         sim_entry_await(tails->entries[i]);
-    sim_clock_tell_host(&tails->past);
+    if (tails->past.count)
+        sim_thread_tell(&tails->past);
 }
 
 static cudaError_t synchronize(int device, const struct sim_stream *stream)

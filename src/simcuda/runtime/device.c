@@ -12,6 +12,7 @@
 
 #include "core/settings.h"
 #include "simcuda/check/check.h"
+#include "simcuda/check/thread.h"
 #include "simcuda/order/queue.h"
 #include "simcuda/runtime/faults.h"
 #include "simcuda/runtime/guard.h"
@@ -134,6 +135,8 @@ static void start(void)
     choose_order();
     choose_compute();
     choose_check();
+    if (check)
+        sim_thread_start();
     choose_devices();
     sim_faults_read(setting("ACTSWAP_SIM_FAULT", NULL));
     if (pthread_atfork(NULL, NULL, note_fork))

@@ -204,4 +204,5 @@ def main(names: List[str]) -> None:
     print(json.dumps(found))
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

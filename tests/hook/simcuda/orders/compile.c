@@ -25,6 +25,7 @@ struct state {
     struct captured graph;
     set launched; // its last end
     bool full;
+    const struct statement *at; // that is compiled
 };
 
 static bool legacy(int stream)
@@ -55,10 +56,19 @@ static set others(const struct state *state, int stream)
 
 static void add_step(struct state *state, struct step step)
 {
-    if (state->to->step_count == 3 * STATEMENTS_MAX)
+    struct compiled *to = state->to;
+
+    if (to->step_count == 3 * STATEMENTS_MAX) {
         state->full = true;
-    else
-        state->to->steps[state->to->step_count++] = step;
+        return;
+    }
+    step.thread = state->at->thread;
+    step.rank = to->thread_steps[step.thread]++;
+    step.handover = state->at->handover;
+    step.seen = state->at->seen;
+    step.query = state->at->query;
+    to->of_thread[step.thread][step.rank] = to->step_count;
+    to->steps[to->step_count++] = step;
 }
 
 static int add_operation(struct state *state, struct operation operation)
@@ -253,6 +263,7 @@ static void compile_statement(struct state *state, const struct statement *at)
 {
     int stream = at->stream < 0 ? 5 : at->stream;
 
+    state->at = at;
     if (at->stream == 7)
         stream = state->stream_count++;
     switch (at->verb) {
@@ -271,6 +282,10 @@ static void compile_statement(struct state *state, const struct statement *at)
         return;
     case READ:
         add_step(state, (struct step){.kind = LOOK, .place = at->to});
+        return;
+    case POST:
+    case TAKE:
+        add_step(state, (struct step){.kind = at->verb == POST ? GIVE : GET});
         return;
     case CAPTURE:
         state->graph = (struct captured){.active = true};
@@ -297,6 +312,7 @@ bool compile_program(const struct program *program, struct compiled *to)
     struct state state = {.to = to, .stream_count = STREAMS};
 
     memset(to, 0, sizeof(*to));
+    to->seen_count = program->seen_count;
     for (int i = 0; i < program->count && !state.full; i++)
         compile_statement(&state, &program->at[i]);
     return !state.full;

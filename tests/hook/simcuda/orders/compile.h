@@ -15,11 +15,15 @@ struct operation {
     bool idle; // takes `to`, and writes nothing there
 };
 
-enum step_kind { SUBMIT, NEED, ASK, LOOK, PUT, STAGE };
+enum step_kind { SUBMIT, NEED, ASK, LOOK, PUT, STAGE, GIVE, GET };
 
 struct step {
     enum step_kind kind;
+    int thread;
+    int rank; // among its thread's steps
     int operation; // SUBMIT, STAGE
+    int handover; // GIVE, GET
+    int seen, query; // LOOK, ASK: where it is shown
     int place, value; // LOOK, PUT, STAGE
     set needed; // NEED, ASK
 };
@@ -29,6 +33,9 @@ struct compiled {
     int operation_count;
     struct step steps[3 * STATEMENTS_MAX];
     int step_count;
+    int of_thread[THREADS][3 * STATEMENTS_MAX]; // steps by rank
+    int thread_steps[THREADS];
+    int seen_count;
     int shown[OBSERVED_MAX], shown_count;
 };
 

@@ -4,6 +4,7 @@
 #include "generate.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,11 @@ struct draw {
     size_t bytes, used;
     unsigned queries;
     char streams[4], places[5][3];
+    // Two threads, each with streams and an event of its own, that meet in memory.
+    bool two;
+    unsigned thread; // of the statement
+    unsigned posted, taken; // hand-overs
+    unsigned poster[2];
 };
 
 static unsigned choose(struct draw *draw, unsigned count)
@@ -43,10 +49,18 @@ static void set_scene(struct draw *draw)
     static const char *const scenes[] = {"D0D1P0", "D0P0P1", "D0D1D2", "D0P0H0",
                                          "D0E0P0"};
 
+    draw->two = choose(draw, 4) == 0;
     (void)snprintf(draw->streams, sizeof(draw->streams), "%s",
                    casts[choose(draw, sizeof(casts) / sizeof(*casts))]);
 
+    if (draw->two)
+        (void)snprintf(draw->streams, sizeof(draw->streams), "abc");
+
     const char *scene = scenes[choose(draw, sizeof(scenes) / sizeof(*scenes))];
+
+    // Two threads at pageable memory are no business of the device's.
+    if (draw->two && strstr(scene, "H"))
+        scene = scenes[1];
 
     for (int i = 0; i < 3; i++)
         (void)snprintf(draw->places[i], sizeof(draw->places[i]), "%.2s", scene + 2 * i);
@@ -73,6 +87,8 @@ static const char *place_on_host(struct draw *draw)
 
 static char event(struct draw *draw, char stream)
 {
+    if (draw->two)
+        return "ef"[draw->thread];
     return (char)(stream == 'x' || stream == '1' ? 'h' : "ef"[choose(draw, 2)]);
 }
 
@@ -97,7 +113,7 @@ static void add_work(struct draw *draw, char stream, int number)
     default:
         if (to == from)
             from = to == draw->places[0] ? draw->places[1] : draw->places[0];
-        if (choose(draw, 5))
+        if (choose(draw, 5) || draw->two)
             say(draw, "%c copy %s %s", stream, to, from);
         else
             say(draw, "copy %s %s", to, from);
@@ -107,21 +123,57 @@ static void add_work(struct draw *draw, char stream, int number)
 static void add_order(struct draw *draw, char stream)
 {
     const unsigned what = choose(draw, 12);
+    const char any = draw->two ? event(draw, stream) : "efh"[choose(draw, 3)];
 
     if (what < 4)
         say(draw, "%c record %c", stream, event(draw, stream));
     else if (what < 7)
-        say(draw, "%c wait %c", stream, "efh"[choose(draw, 3)]);
-    else if (what == 7)
+        say(draw, "%c wait %c", stream, any);
+    else if (what == 7 || (draw->two && what == 9))
         say(draw, "%c sync", stream);
-    else if (what == 8)
-        say(draw, "%c sync", "efh"[choose(draw, 3)]);
+    else if (what == 8 || (draw->two && draw->queries == 3))
+        say(draw, "%c sync", any);
     else if (what == 9 || draw->queries == 3)
         say(draw, "sync");
     else {
         draw->queries++;
-        say(draw, "%c query", what == 10 ? stream : "efh"[choose(draw, 3)]);
+        say(draw, "%c query", what == 10 ? stream : any);
     }
+}
+
+// Hands over, or takes what the other thread has handed over.
+static bool hand_over(struct draw *draw)
+{
+    if (draw->taken < draw->posted && draw->poster[draw->taken] != draw->thread)
+        say(draw, "take %c", "st"[draw->taken++]);
+    else if (draw->posted < 2) {
+        draw->poster[draw->posted] = draw->thread;
+        say(draw, "post %c", "st"[draw->posted++]);
+    } else
+        return false;
+    return true;
+}
+
+static void add_statement(struct draw *draw, int number)
+{
+    draw->thread = draw->two && choose(draw, 2);
+    if (draw->thread)
+        say(draw, "2: ");
+    if (draw->two && choose(draw, 3) == 0 && hand_over(draw))
+        return;
+
+    const char stream =
+        draw->thread ? 'c' : draw->streams[choose(draw, draw->two ? 2 : 3)];
+    const unsigned what = choose(draw, 10);
+
+    if (what < 5)
+        add_work(draw, stream, number);
+    else if (what < 8)
+        add_order(draw, stream);
+    else if (what == 8)
+        say(draw, "read %s", place_on_host(draw));
+    else
+        say(draw, "%s=%d", place_on_host(draw), number);
 }
 
 void generate(uint64_t seed, uint64_t number, char *text, size_t bytes)
@@ -132,17 +184,7 @@ void generate(uint64_t seed, uint64_t number, char *text, size_t bytes)
 
     set_scene(&draw);
     for (int i = 0; i < count; i++) {
-        const char stream = draw.streams[choose(&draw, 3)];
-        const unsigned what = choose(&draw, 10);
-
-        if (what < 5)
-            add_work(&draw, stream, i + 1);
-        else if (what < 8)
-            add_order(&draw, stream);
-        else if (what == 8)
-            say(&draw, "read %s", place_on_host(&draw));
-        else
-            say(&draw, "%s=%d", place_on_host(&draw), i + 1);
+        add_statement(&draw, i + 1);
         say(&draw, "; ");
     }
     say(&draw, "show %s; show %s; show %s", draw.places[0], draw.places[1],

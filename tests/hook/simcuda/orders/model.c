@@ -11,13 +11,14 @@ enum { STATES_MAX = 1 << 17 };
 // Where a run is. Compared as bytes: no padding may stay unset.
 struct state {
     set done; // operations that have run
-    set known; // that the program has been told have run
+    set known[THREADS]; // that a thread has been told have run
+    set given[HANDOVERS]; // what was known to who gave it
     int values[PLACES];
     int staged[OPERATIONS_MAX];
     int observed[OBSERVED_MAX];
-    uint32_t queries; // answers so far
-    uint16_t step; // of the host
-    uint8_t observed_count, query_count;
+    uint32_t queries, asked; // answers so far, of which queries
+    uint16_t steps[THREADS]; // that it has made
+    uint32_t posted; // hand-overs
 };
 
 struct search {
@@ -79,9 +80,12 @@ static set submitted(const struct search *search, const struct state *state)
 {
     set all = 0;
 
-    for (int i = 0; i < state->step; i++)
-        if (search->program->steps[i].kind == SUBMIT)
-            all |= (set)1 << search->program->steps[i].operation;
+    for (int i = 0; i < search->program->step_count; i++) {
+        const struct step *step = &search->program->steps[i];
+
+        if (step->kind == SUBMIT && step->rank < state->steps[step->thread])
+            all |= (set)1 << step->operation;
+    }
     return all;
 }
 
@@ -94,38 +98,49 @@ static set closed(const struct search *search, set of)
     return of;
 }
 
-static void answer(struct search *search, struct state next, bool done, set needed)
+static void answer(struct search *search, struct state next, const struct step *step,
+                   bool done)
 {
     if (done)
-        next.known |= closed(search, needed);
-    next.queries |= (uint32_t)done << next.query_count++;
-    next.observed[next.observed_count++] = done;
+        next.known[step->thread] |= closed(search, step->needed);
+    next.queries |= (uint32_t)done << step->query;
+    next.asked |= (uint32_t)1 << step->query;
+    next.observed[step->seen] = done;
     visit(search, &next);
 }
 
-static void advance_host(struct search *search, const struct state *at)
+static void advance_host(struct search *search, const struct state *at, int thread)
 {
-    const struct step *step = &search->program->steps[at->step];
+    const int which = search->program->of_thread[thread][at->steps[thread]];
+    const struct step *step = &search->program->steps[which];
     const bool done = !(step->needed & ~at->done);
-    const bool known = !(step->needed & ~at->known);
+    const bool known = !(step->needed & ~at->known[thread]);
     struct state next = *at;
 
-    next.step++;
+    next.steps[thread]++;
     switch (step->kind) {
     case NEED:
         if (!done)
             return;
-        next.known |= closed(search, step->needed);
+        next.known[thread] |= closed(search, step->needed);
         break;
     case ASK:
         if (done)
-            answer(search, next, true, step->needed);
+            answer(search, next, step, true);
         if (!done || (search->spurious && !known))
-            answer(search, next, false, step->needed);
+            answer(search, next, step, false);
         return;
     case LOOK:
-        next.observed[next.observed_count++] =
-            search->values ? at->values[step->place] : 0;
+        next.observed[step->seen] = search->values ? at->values[step->place] : 0;
+        break;
+    case GIVE:
+        next.posted |= (uint32_t)1 << step->handover;
+        next.given[step->handover] = at->known[thread];
+        break;
+    case GET:
+        if (!(at->posted >> step->handover & 1))
+            return;
+        next.known[thread] |= at->given[step->handover];
         break;
     case PUT:
         if (search->values)
@@ -143,7 +158,8 @@ static void advance_host(struct search *search, const struct state *at)
 
 static bool is_final(const struct search *search, const struct state *state)
 {
-    return state->step == search->program->step_count &&
+    return state->steps[0] == search->program->thread_steps[0] &&
+           state->steps[1] == search->program->thread_steps[1] &&
            state->done == ((set)1 << search->program->operation_count) - 1;
 }
 
@@ -161,8 +177,9 @@ static void expand(struct search *search, uint32_t which)
         run(search, &next, i);
         visit(search, &next);
     }
-    if (at.step < search->program->step_count)
-        advance_host(search, &at);
+    for (int thread = 0; thread < THREADS; thread++)
+        if (at.steps[thread] < search->program->thread_steps[thread])
+            advance_host(search, &at, thread);
 }
 
 static void explore(struct search *search)
@@ -179,7 +196,7 @@ static void explore(struct search *search)
 static void add_outcome(struct search *search, const struct state *state)
 {
     struct model *model = search->model;
-    struct seen seen = {.count = state->observed_count, .queries = state->queries};
+    struct seen seen = {.count = search->program->seen_count, .queries = state->queries};
 
     memcpy(seen.at, state->observed, sizeof(seen.at));
     for (int i = 0; i < search->program->shown_count; i++)
@@ -236,10 +253,15 @@ static void list_accesses(const struct compiled *program, struct accesses *list)
     }
 }
 
-static bool happened(const struct state *state, const struct access *access)
+static bool happened(const struct search *search, const struct state *state,
+                     const struct access *access)
 {
-    return access->operation >= 0 ? state->done >> access->operation & 1
-                                  : state->step > access->step;
+    if (access->operation >= 0)
+        return state->done >> access->operation & 1;
+
+    const struct step *step = &search->program->steps[access->step];
+
+    return state->steps[step->thread] > step->rank;
 }
 
 static bool conflict(const struct access *a, const struct access *b)
@@ -255,10 +277,9 @@ static bool comes_first(const struct search *search, const struct access *a,
 {
     for (uint32_t i = 0; i < search->count; i++) {
         const struct state *state = &search->states[i];
-        const uint32_t given = ((uint32_t)1 << state->query_count) - 1;
 
-        if ((answers & given) == state->queries && happened(state, a) &&
-            !happened(state, b))
+        if ((answers & state->asked) == state->queries && happened(search, state, a) &&
+            !happened(search, state, b))
             return true;
     }
     return false;

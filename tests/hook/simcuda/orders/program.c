@@ -7,6 +7,7 @@
 
 static const char streams[] = "abcAB0pqx1";
 static const char events[] = "efgh";
+static const char handovers[] = "st";
 static const char *const places[PLACES] = {"D0", "D1", "D2", "D3", "P0", "P1",
                                            "H0", "H1", "E0", "M0", "M1"};
 
@@ -64,7 +65,7 @@ static int find_place(const char *word, const char **rest)
 
 struct words {
     int count;
-    char at[4][12];
+    char at[5][12];
 };
 
 static bool read_assignment(struct statement *statement, const char *word)
@@ -94,7 +95,8 @@ static bool read_place(int *place, const char *word)
     return *place >= 0 && !*rest;
 }
 
-// Verbs with their operands: e an event, t and f places, n a number, = an assignment.
+// Verbs with their operands: e an event, t and f places, n a number, = an assignment, h a
+// hand-over.
 static const struct form {
     const char *name, *operands;
     enum verb verb;
@@ -110,6 +112,7 @@ static const struct form {
     {"freehost", "t", FREE_HOST, '-'}, {"destroy", "", DESTROY, 's'},
     {"capture", "", CAPTURE, 's'},     {"end", "", END, 's'},
     {"launch", "", LAUNCH, 's'},       {"show", "t", SHOW, '-'},
+    {"post", "h", POST, '-'},          {"take", "h", TAKE, '-'},
 };
 
 static bool read_operand(struct statement *statement, char kind, const char *word)
@@ -121,6 +124,9 @@ static bool read_operand(struct statement *statement, char kind, const char *wor
     case 'e':
         statement->event = find(events, word);
         return statement->event >= 0;
+    case 'h':
+        statement->handover = find(handovers, word);
+        return statement->handover >= 0;
     case 't':
         return read_place(&statement->to, word);
     case 'f':
@@ -170,13 +176,21 @@ static bool read_form(struct statement *statement, const struct words *words, in
 
 static bool read_statement(struct statement *statement, const struct words *words)
 {
-    *statement = (struct statement){.stream = -1, .event = -1, .to = -1, .from = -1};
-    if (words->count > 1) {
-        statement->stream = find(streams, words->at[0]);
-        statement->event = find(events, words->at[0]);
+    const int thread = words->count > 1 && !strcmp(words->at[0], "2:");
+
+    *statement = (struct statement){.thread = thread,
+                                    .stream = -1,
+                                    .event = -1,
+                                    .to = -1,
+                                    .from = -1,
+                                    .seen = -1,
+                                    .query = -1};
+    if (words->count > thread + 1) {
+        statement->stream = find(streams, words->at[thread]);
+        statement->event = find(events, words->at[thread]);
     }
 
-    const int first = statement->stream >= 0 || statement->event >= 0;
+    const int first = thread + (statement->stream >= 0 || statement->event >= 0);
 
     if (read_form(statement, words, first))
         return true;
@@ -195,9 +209,19 @@ static void split(struct words *words, char *text)
     char *state;
 
     words->count = 0;
-    for (char *word = strtok_r(text, " ", &state); word && words->count < 4;
+    for (char *word = strtok_r(text, " ", &state); word && words->count < 5;
          word = strtok_r(NULL, " ", &state))
         (void)snprintf(words->at[words->count++], sizeof(words->at[0]), "%s", word);
+}
+
+static void add_seen(struct program *program, struct statement *statement)
+{
+    const bool query = statement->verb == QUERY_STREAM || statement->verb == QUERY_EVENT;
+
+    if (query)
+        statement->query = program->query_count++;
+    if (query || statement->verb == READ)
+        statement->seen = program->seen_count++;
 }
 
 void program_parse(struct program *program, const char *text)
@@ -212,7 +236,7 @@ void program_parse(struct program *program, const char *text)
         split(&words, one);
         if (program->count < STATEMENTS_MAX &&
             read_statement(&program->at[program->count], &words)) {
-            program->count++;
+            add_seen(program, &program->at[program->count++]);
             continue;
         }
         fprintf(stderr, "not understood: statement %d of '%s'\n", program->count + 1,

@@ -17,6 +17,11 @@
 //   a destroy       cudaStreamDestroy
 //   a capture ... a end     what is captured is the graph; b launch: cudaGraphLaunch
 //   show D0         its value once all is done: observed. Only at the end
+//   2: read P0      a second thread of the program does it, at any time that its own
+//                   statements and hand-overs allow
+//   post s          hands over (a semaphore, used once) to who does: take s
+//
+// What orders one thread's streams and events with the other's must be handed over.
 //
 // Streams: a b c do not wait for the legacy stream, A B do, 0 is the legacy stream, p is
 // the per-thread stream; what is said of q another thread does on its own, for each
@@ -34,6 +39,8 @@ enum {
     EVENTS = 4,
     STATEMENTS_MAX = 24,
     OBSERVED_MAX = 16,
+    THREADS = 2,
+    HANDOVERS = 2,
 };
 
 enum verb {
@@ -60,20 +67,26 @@ enum verb {
     CAPTURE,
     END,
     LAUNCH,
+    POST,
+    TAKE,
     SHOW,
 };
 
 struct statement {
     enum verb verb;
+    int thread;
     int stream; // -1: none, a call without one
     int event;
     int to, from; // places
     int value;
+    int handover;
+    int seen, query; // what it shows: its places in `seen`, or -1
 };
 
 struct program {
     const char *text;
     int count;
+    int seen_count, query_count; // without SHOW
     struct statement at[STATEMENTS_MAX];
 };
 

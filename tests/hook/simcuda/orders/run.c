@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs on the simulated device.
 #include <cuda_runtime_api.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "program.h"
 #include "simcuda/simcuda.h"
 
 struct run {
     const struct program *program;
+    cudaStream_t idle;
     struct seen *seen;
-    unsigned queries;
     int *places[PLACES];
     cudaStream_t streams[STREAMS];
     cudaEvent_t events[EVENTS];
     cudaGraphExec_t exec;
     bool freed[PLACES], destroyed[STREAMS];
+    sem_t handovers[HANDOVERS];
+    int posted; // by the driver's account
+    int turn; // of a thread, changed behind the checker's back
+    const struct statement *next; // the second thread's; NULL: it ends
 };
 
 #define OK(call)                                                                         \
@@ -29,6 +37,18 @@ struct run {
             exit(1);                                                                     \
         }                                                                                \
     } while (0)
+
+// A coin: other throws in each order, and the same whenever that is tried again.
+static bool flip(void)
+{
+    static uint64_t drawn;
+
+    if (!drawn)
+        for (const char *at = getenv("ACTSWAP_SIM_ORDER"); at && *at; at++)
+            drawn = drawn * 31 + (unsigned char)*at;
+    drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+    return drawn >> 40 & 1;
+}
 
 struct body {
     int *to;
@@ -74,17 +94,12 @@ static void host_function(struct run *run, cudaStream_t stream, struct body body
     OK(cudaLaunchHostFunc(stream, run_host, own));
 }
 
-static void observe(struct run *run, int value)
-{
-    run->seen->at[run->seen->count++] = value;
-}
-
-static void observe_query(struct run *run, cudaError_t error)
+static void observe_query(struct run *run, const struct statement *at, cudaError_t error)
 {
     if (error && error != cudaErrorNotReady)
         OK(error);
-    run->seen->queries |= (uint32_t)!error << run->queries++;
-    observe(run, !error);
+    run->seen->queries |= (uint32_t)!error << at->query;
+    run->seen->at[at->seen] = !error;
 }
 
 static void work(struct run *run, const struct statement *at, cudaStream_t stream)
@@ -169,10 +184,10 @@ static void order(struct run *run, const struct statement *at, cudaStream_t stre
         OK(cudaEventSynchronize(event));
         return;
     case QUERY_STREAM:
-        observe_query(run, cudaStreamQuery(stream));
+        observe_query(run, at, cudaStreamQuery(stream));
         return;
     case QUERY_EVENT:
-        observe_query(run, cudaEventQuery(event));
+        observe_query(run, at, cudaEventQuery(event));
         return;
     case DESTROY:
         OK(cudaStreamDestroy(stream));
@@ -181,6 +196,17 @@ static void order(struct run *run, const struct statement *at, cudaStream_t stre
     default:
         OK(cudaDeviceSynchronize());
     }
+}
+
+static void access_memory(struct run *run, const struct statement *at)
+{
+    int *place = run->places[at->to];
+
+    if (at->verb == WRITE)
+        *place = at->value;
+    else
+        run->seen->at[at->seen] = *place;
+    sim_check_host(place, sizeof(*place), at->verb == WRITE, "the host");
 }
 
 static void step(struct run *run, const struct statement *at)
@@ -199,12 +225,8 @@ static void step(struct run *run, const struct statement *at)
         work(run, at, stream);
         break;
     case WRITE:
-        *run->places[at->to] = at->value;
-        sim_check_host(run->places[at->to], sizeof(int), true, "the host");
-        break;
     case READ:
-        observe(run, *run->places[at->to]);
-        sim_check_host(run->places[at->to], sizeof(int), false, "the host");
+        access_memory(run, at);
         break;
     case ALLOC:
     case FREE_ASYNC:
@@ -217,10 +239,18 @@ static void step(struct run *run, const struct statement *at)
     case LAUNCH:
         graph(run, at, stream);
         break;
+    case POST:
+        sem_post(&run->handovers[at->handover]);
+        break;
+    case TAKE:
+        sem_wait(&run->handovers[at->handover]);
+        break;
     default:
         order(run, at, stream);
     }
     OK(cudaSetDevice(0));
+    // By a seed work runs in calls only; a card's may between any two statements.
+    OK(cudaStreamQuery(run->idle));
 }
 
 struct other {
@@ -246,6 +276,100 @@ static void step_on_other_thread(struct run *run, const struct statement *at)
     pthread_join(thread, NULL);
 }
 
+// --- The second thread: one at a time, which of the two is drawn. The checker must not see
+// how they take turns.
+
+static void give_turn(struct run *run, int thread)
+{
+    __atomic_store_n(&run->turn, thread, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &run->turn, FUTEX_WAKE, THREADS);
+}
+
+static void await_turn(struct run *run, int thread)
+{
+    while (__atomic_load_n(&run->turn, __ATOMIC_SEQ_CST) != thread)
+        syscall(SYS_futex, &run->turn, FUTEX_WAIT, 1 - thread, NULL);
+}
+
+static void *second_thread(void *arg)
+{
+    struct run *run = arg;
+
+    for (await_turn(run, 1); run->next; await_turn(run, 1)) {
+        step(run, run->next);
+        give_turn(run, 0);
+    }
+    return NULL;
+}
+
+static const struct statement *next_of(const struct run *run, int thread, int from)
+{
+    const struct statement *at = &run->program->at[from];
+    const struct statement *end = &run->program->at[run->program->count];
+
+    while (at < end && at->verb != SHOW && at->thread != thread)
+        at++;
+    if (at == end || at->verb == SHOW ||
+        (at->verb == TAKE && !(run->posted >> at->handover & 1)))
+        return NULL;
+    return at;
+}
+
+static void step_of(struct run *run, const struct statement *at)
+{
+    if (at->verb == POST)
+        run->posted |= 1 << at->handover;
+    if (at->stream == 7)
+        step_on_other_thread(run, at);
+    else if (!at->thread)
+        step(run, at);
+    else {
+        run->next = at;
+        give_turn(run, 1);
+        await_turn(run, 0);
+    }
+}
+
+static void take_turns(struct run *run)
+{
+    int from[THREADS] = {0};
+
+    for (;;) {
+        const struct statement *at[THREADS] = {next_of(run, 0, from[0]),
+                                               next_of(run, 1, from[1])};
+        int thread = !at[0];
+
+        if (!at[thread])
+            break;
+        if (at[0] && at[1])
+            thread = flip();
+        from[thread] = (int)(at[thread] - run->program->at) + 1;
+        step_of(run, at[thread]);
+    }
+}
+
+static void steps(struct run *run)
+{
+    pthread_t second;
+    bool two = false;
+
+    for (int i = 0; i < run->program->count; i++)
+        two = two || run->program->at[i].thread;
+
+    for (int i = 0; i < HANDOVERS; i++)
+        sem_init(&run->handovers[i], 0, 0);
+    if (two && pthread_create(&second, NULL, second_thread, run))
+        exit(1);
+    take_turns(run);
+    if (two) {
+        run->next = NULL;
+        give_turn(run, 1);
+        pthread_join(second, NULL);
+    }
+    for (int i = 0; i < HANDOVERS; i++)
+        sem_destroy(&run->handovers[i]);
+}
+
 static void make_streams(struct run *run)
 {
     static const unsigned flags[STREAMS] = {cudaStreamNonBlocking,
@@ -267,6 +391,8 @@ static void make_streams(struct run *run)
         else
             OK(cudaStreamCreateWithFlags(&run->streams[i], flags[i]));
     }
+    OK(cudaSetDevice(0));
+    OK(cudaStreamCreateWithFlags(&run->idle, cudaStreamNonBlocking));
     for (int i = 0; i < EVENTS; i++) {
         OK(cudaSetDevice(event_device(i)));
         OK(cudaEventCreateWithFlags(&run->events[i], cudaEventDisableTiming));
@@ -297,8 +423,10 @@ static void make_places(struct run *run)
 
 static void sync_all(struct run *run)
 {
-    for (int device = 1; device >= 0; device--) {
-        OK(cudaSetDevice(device));
+    const int first = flip();
+
+    for (int i = 0; i < 2; i++) {
+        OK(cudaSetDevice(i ^ first));
         OK(cudaDeviceSynchronize());
     }
 }
@@ -308,6 +436,7 @@ static void unmake(struct run *run)
     for (int i = 0; i < STREAMS; i++)
         if (!stream_is_legacy(i) && i != 6 && i != 7 && !run->destroyed[i])
             OK(cudaStreamDestroy(run->streams[i]));
+    OK(cudaStreamDestroy(run->idle));
     for (int i = 0; i < EVENTS; i++)
         OK(cudaEventDestroy(run->events[i]));
     if (run->exec)
@@ -335,7 +464,6 @@ static unsigned long races(void)
 void program_run(const struct program *program, struct seen *seen)
 {
     struct run all = {.program = program, .seen = seen}, *run = &all;
-    bool synchronised = false;
 
     *seen = (struct seen){0};
     make_streams(run);
@@ -343,20 +471,12 @@ void program_run(const struct program *program, struct seen *seen)
 
     const unsigned long before = races();
 
-    for (int i = 0; i < program->count; i++) {
-        const struct statement *at = &program->at[i];
-
-        if (at->verb == SHOW && !synchronised)
-            sync_all(run);
-        synchronised = synchronised || at->verb == SHOW;
-        if (at->verb == SHOW)
-            observe(run, *(volatile int *)run->places[at->to]);
-        else if (at->stream == 7)
-            step_on_other_thread(run, at);
-        else
-            step(run, at);
-    }
+    seen->count = program->seen_count;
+    steps(run);
     sync_all(run);
     seen->races = races() - before;
+    for (int i = 0; i < program->count; i++)
+        if (program->at[i].verb == SHOW)
+            seen->at[seen->count++] = *(volatile int *)run->places[program->at[i].to];
     unmake(run);
 }

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PROCESSES = 2, ORDER_SECONDS = 600 };
+enum { PROCESSES = 2, ORDER_SECONDS = 600, AT_ONCE = 16, RUNS_MORE = 1024 };
 
 struct tried *tried_create(size_t count)
 {
@@ -54,7 +54,8 @@ static void run_order(struct tried *tried, size_t count, const char *order,
         _exit(1);
     for (unsigned n = 0; n < times; n++)
         for (size_t i = 0; i < count; i++)
-            run_one(&tried[i]);
+            if (!tried[i].left_out)
+                run_one(&tried[i]);
     fflush(NULL);
     _exit(0);
 }
@@ -98,6 +99,44 @@ bool tried_run(struct tried *tried, size_t count, unsigned long seed, unsigned s
     for (; running; running--)
         good = wait_for_one("at the end") && good;
     return good;
+}
+
+static unsigned long unseen(const struct tried *tried)
+{
+    unsigned long count = 0;
+
+    for (int i = 0; i < tried->model.outcome_count; i++)
+        count += !tried->seen[i];
+    return count;
+}
+
+static unsigned long leave_out_covered(struct tried *tried, size_t count)
+{
+    unsigned long left = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        left += unseen(&tried[i]);
+        tried[i].left_out = !unseen(&tried[i]);
+    }
+    return left;
+}
+
+unsigned long tried_cover(struct tried *tried, size_t count, unsigned long seed,
+                          unsigned most)
+{
+    unsigned long left = leave_out_covered(tried, count);
+
+    for (unsigned used = 0; left && used < most; used += AT_ONCE) {
+        // The fewer there are, the more often each is tried.
+        const unsigned times = AT_ONCE + RUNS_MORE / (unsigned)left;
+
+        if (!tried_run(tried, count, seed + used, AT_ONCE, times))
+            break;
+        left = leave_out_covered(tried, count);
+    }
+    for (size_t i = 0; i < count; i++)
+        tried[i].left_out = false;
+    return left;
 }
 
 static unsigned long trace_order(struct tried *tried, size_t count, const char *order)

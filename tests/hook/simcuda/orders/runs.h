@@ -19,6 +19,7 @@ struct tried {
     unsigned long raced, clean; // runs with a report of the checker, and without
     unsigned long trace; // the outcomes of all runs, in their order
     bool unseen; // it does what the checker cannot see: no verdict
+    bool left_out; // not run
 };
 
 // Memory that the processes of all orders share; NULL: none.
@@ -29,6 +30,11 @@ struct tried *tried_create(size_t count);
 // failed.
 bool tried_run(struct tried *tried, size_t count, unsigned long seed, unsigned seeds,
                unsigned times);
+
+// Runs those of whose outcomes some were not seen under more seeds, at most `most` of them,
+// until all were. Returns how many outcomes were not.
+unsigned long tried_cover(struct tried *tried, size_t count, unsigned long seed,
+                          unsigned most);
 
 // Whether two processes of the same seed show the same.
 bool tried_repeat(struct tried *tried, size_t count, unsigned long seed);

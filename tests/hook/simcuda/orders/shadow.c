@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "simcuda/check/shadow.h"
+#include "simcuda/check/thread.h"
 
 enum { BYTES = 24, STREAMS = 4, ACCESSES = 40, READS = ACCESSES, BASE = 1 << 20 };
 
@@ -121,13 +122,14 @@ static bool access_some(unsigned number)
     if (choose(3) == 0)
         sim_clock_join(&own->past, &streams[choose(STREAMS)].past);
     if (choose(8) == 0)
-        sim_clock_tell_host(&streams[choose(STREAMS)].past);
+        sim_thread_tell(&streams[choose(STREAMS)].past);
+    sim_clock_join(&stamp.past, sim_thread_known());
     sim_clock_join(&stamp.past, &own->past);
     sim_stamp_place(&stamp, 1 + (unsigned)(own - streams));
     sim_clock_join(&own->past, &stamp.past);
 
     struct sim_look look = {
-        .note = {stamp.lane, number, stamp.epoch, length},
+        .note = {stamp.lane, 0, 0, number, stamp.epoch, length},
         .past = &stamp.past,
         .write = choose(2),
         .contents = choose(4),
