@@ -40,7 +40,7 @@ PLACES = {
     "host_writes_while_the_batch_is_copied": ("batch.fill_(5.0)", "sent.copy_(batch"),
     "gradients_of_another_stream": ("weight.add_(grad)", "grad.add_(2.0)"),
 }
-ORDERS = ("early", "late", "seed:1", "seed:2", "seed:3")
+ORDERS = ("early", "late", "seed:21", "seed:24", "seed:26")
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +51,11 @@ def runs() -> Dict[str, Any]:
     }
 
 
-def source_lines() -> List[str]:
-    return Path(CASE).read_text().splitlines()
-
-
-def pairs_in(text: str) -> List[List[str]]:
+def pairs_in(text: str, case: Path = Path(CASE)) -> List[List[str]]:
     """The source of both lines of each report."""
-    source, found = source_lines(), []
+    source, found = case.read_text().splitlines(), []
     for report in re.findall(r"simcuda: race \d+: .*\nsimcuda: .*", text):
-        numbers = re.findall(r"\(races\.py:(\d+)\)", report)
+        numbers = re.findall(rf"\({case.stem}\.py:(\d+)\)", report)
         found.append([source[int(number) - 1].strip() for number in numbers])
     return found
 
@@ -124,3 +120,55 @@ def test_rehearse_ends_with_3_where_it_found_races(
     subprocess.run([*show, "--html", str(page)], check=True, capture_output=True)
     for said in device["races_said"]:
         assert said in text and html.escape(said) in page.read_text()
+
+
+@pytest.mark.parametrize("order", ["late", "seed:4"])
+def test_threads_that_hand_over_do_not_race(order: str) -> None:
+    settings = environment(sim_order=order, sim_check="races", sim_gpus="2")
+    run = Run([str(Path(CASE).with_name("races_threads.py"))], settings)
+
+    assert run.result() == {
+        "by_a_queue": [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0],
+        "by_a_simple_queue": [[0.0, 1.0, 2.0, 3.0], 0],
+        "by_a_flag": [5.0, 0],
+        "by_an_executor": [[0.0, 1.0, 2.0, 3.0], 0],
+        "on_two_devices": [True, 0],
+        "backward_in_threads": [[1.0] * 6, 0],
+        "loader": [True, 0],
+    }, run.err
+
+
+# The places of each without its edge: of the later one, and of the earlier.
+TRITON = {
+    "kernel_reads": ("add_one[(1,)](source", "source.fill_(4.0)"),
+    "kernel_writes": ("twice = target * 2", "add_one[(1,)](source"),
+    "kernels_meet": ("add_one[(1,)](target", "add_one[(1,)](source"),
+}
+# The line is that of the function that was compiled.
+COMPILED = ("@torch.compile", "source.fill_(4.0)")
+
+
+@pytest.mark.parametrize("compute", ["auto", "values"])
+def test_triton_kernels_take_part(compute: str) -> None:
+    case = Path(CASE).with_name("races_triton.py")
+    settings = environment(sim_order="late", sim_compute=compute, sim_check="races")
+    compiled = compute == "auto"
+    run = Run([str(case), *["compiled"] * compiled], settings)
+    found = run.result()
+    lacking = [*TRITON, *["compiled_reads"] * compiled]
+
+    assert {name: found[f"{name}:edge"][1] for name in lacking} == {
+        name: 0 for name in lacking
+    }, run.err
+    assert {name: found[f"{name}:none"][1] for name in lacking} == {
+        name: 1 for name in lacking
+    }, run.err
+    assert found["kernels_share:none"][1] == 0
+    said = pairs_in(run.err, case)
+    assert len(said) == len(lacking)
+    for (now, before), places in zip([*TRITON.values(), COMPILED], said):
+        assert now in places[0] and before in places[1], run.err
+    if compute == "values":
+        # A kernel's number: of what the other stream had not yet written.
+        assert found["kernel_reads:edge"][0] == 5.0
+        assert found["kernel_reads:none"][0] == 2.0

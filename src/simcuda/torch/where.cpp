@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include <functional>
 #include <unordered_map>
 
@@ -73,14 +76,21 @@ std::string torch_folder()
     return library.substr(0, library.rfind("/lib/") + 1);
 }
 
+bool is_in(const std::string &file, const char *folder)
+{
+    return folder && *folder && !file.compare(0, strlen(folder), folder);
+}
+
 // Whether a file is the program's: not generated, nor PyTorch's, nor ours.
 bool is_own(const std::string &file)
 {
     static const std::string torch = torch_folder();
+    static const char *compiled = getenv("TORCHINDUCTOR_CACHE_DIR");
     return !file.empty() && file.front() != '<' &&
            file.compare(0, torch.size(), torch) != 0 &&
            file.find("/actswap_torch/") == file.npos &&
            file.find("-packages/triton/") == file.npos &&
+           file.find("/torchinductor_") == file.npos && !is_in(file, compiled) &&
            file.find("/simcuda_torch/") == file.npos;
 }
 

@@ -14,7 +14,7 @@ import pathlib
 import sys
 import typing
 
-from simcuda_torch import compiled, kernels, races
+from simcuda_torch import compiled, interpreted, kernels, races
 
 EXIT_CANNOT = 125
 
@@ -78,6 +78,7 @@ def activate() -> None:
     check_guard(runtime)
     if os.environ.get("ACTSWAP_SIM_CHECK", "off") not in ("", "off"):
         races.watch(torch, runtime)
+        interpreted.watch()
     compiled.leave_fuser(torch)
     compute = os.environ.get("ACTSWAP_SIM_COMPUTE", "auto")
     if compute == "values":
