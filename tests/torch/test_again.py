@@ -32,6 +32,7 @@ PUT_BACK: Dict[str, List[str]] = {
     "ReplacedBufferModel": [STATE],
     "RemembersModel": [STATE],
     "CachedModel": [STATE],
+    "MakesAnewModel": [STATE],
     "NormModel": ["buffers"],
     "AccumulatedModel": ["buffers"],
     "SpectralModel": [STATE, "buffers"],
@@ -70,7 +71,7 @@ STOCK = {
     "raises_again": "ValueError",
 } | dict.fromkeys(
     "python_random numpy_random own_generator global_generator counter global_counter "
-    "iterator batch_norm spectral replaced_buffer remembers cache user_hooks "
+    "iterator batch_norm spectral replaced_buffer remembers makes_anew cache user_hooks "
     "grad_switched accumulated other_values other_draw stepped_between starts_late "
     "starts_on_host".split(),
     OTHER,

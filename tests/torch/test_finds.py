@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks are found in scripts that say nothing, however their models are written down, and
-running them again changes no bit."""
+"""Blocks are found in scripts that say nothing, however their models are written down,
+and running them again changes no bit."""
 
 import json
 from collections import defaultdict
@@ -23,7 +23,9 @@ FOUND: Dict[str, List[str]] = {
     "ResNet": ["layer1.0", "layer1.1", "layer2.0", "layer2.1"],
     "Stages": [f"stages.{n}.blocks.{m}" for n in range(2) for m in range(2)],
     "Diffusion": [f"down_blocks.{n}.resnets.{m}" for n in range(2) for m in range(2)],
-    "EncoderDecoder": [f"{part}.{n}" for part in ("encoder", "decoder") for n in range(3)],
+    "EncoderDecoder": [
+        f"{part}.{n}" for part in ("encoder", "decoder") for n in range(3)
+    ],
     "DataParallel": [f"module.{name}" for name in TRIPLE],
     "DistributedDataParallel": [f"module.{name}" for name in TRIPLE],
     "FSDPSharded": TRIPLE,

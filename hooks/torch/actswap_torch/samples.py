@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a block that is run again comes to what its forward came to. Trials compare every
-bit, but only now and then: each other time some elements of each saved tensor are."""
+"""Whether a block that is run again comes to what its forward came to. Trials compare
+every bit, but only now and then: each other time some elements of each tensor are."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import messages
 
@@ -146,7 +146,7 @@ class Answers:
         if self._flags:
             self.send()
         sent, self._sent = self._sent, []
-        found = set()
+        found: Set[int] = set()
         for numbers, told, event in sent:
             event.synchronize()
             found.update(n for n, bad in zip(numbers, told.tolist()) if bad)

@@ -30,6 +30,7 @@ CLOSED = (
     types.MethodType,
 )
 KINDS = (list, dict, set, collections.deque, bytearray)
+BASES = (collections.OrderedDict, *KINDS)
 # Whose instances other threads may be at work on.
 OTHERS = {"torch", "threading", "_thread", "queue", "multiprocessing", "concurrent"}
 OTHERS |= {"asyncio", "logging", "tqdm", "io", "_io", "weakref"}
@@ -40,34 +41,46 @@ Snapshot = List[Tuple[Any, Any]]  # containers with copies of them
 # --- Containers
 
 
+def base_of(container: Any) -> Any:
+    """Whose methods read and write what is there. A class of the script's may make
+    something else of it, such as a new object for each key."""
+    return next(kind for kind in BASES if isinstance(container, kind))
+
+
 def copy_of(container: Any) -> Any:
-    return container.copy()
+    if isinstance(container, dict):
+        return dict(dict.items(container))
+    base = base_of(container)
+    plain = bytearray if base is bytearray else set if base is set else list
+    return plain(base.__iter__(container))
 
 
 def is_changed(container: Any, before: Any) -> bool:
-    if len(container) != len(before):
+    base = base_of(container)
+    if base.__len__(container) != len(before):
         return True
     if isinstance(container, dict):
         missing = object()
-        return any(before.get(k, missing) is not v for k, v in container.items())
+        return any(before.get(k, missing) is not v for k, v in dict.items(container))
     if isinstance(container, (set, bytearray)):
-        return bool(container != before)
-    return any(a is not b for a, b in zip(container, before))
+        return bool(base.__ne__(container, before))
+    return any(a is not b for a, b in zip(base.__iter__(container), before))
 
 
 def put(container: Any, before: Any) -> None:
     """What did not change is not touched: others may be reading."""
+    base = base_of(container)
     if isinstance(container, dict):
-        for key in [key for key in container if key not in before]:
-            del container[key]
+        for key in [key for key, _ in dict.items(container) if key not in before]:
+            base.__delitem__(container, key)
         for key, value in before.items():
-            if container.get(key, container) is not value:
-                container[key] = value
+            if dict.get(container, key, container) is not value:
+                base.__setitem__(container, key, value)
     elif isinstance(container, (list, bytearray)):
-        container[:] = before
+        base.__setitem__(container, slice(None), before)
     else:
-        container.clear()
-        (container.update if isinstance(container, set) else container.extend)(before)
+        base.clear(container)
+        (base.update if base is set else base.extend)(container, before)
 
 
 def take(containers: List[Any]) -> Snapshot:
@@ -117,11 +130,15 @@ def _open(torch: Any, value: Any, found: Found) -> Any:
     elif isinstance(value, (tuple, frozenset)):
         return value
     elif isinstance(value, KINDS):
-        if len(value) > LONGEST:
+        if base_of(value).__len__(value) > LONGEST:
             return ()
         found.containers.append(value)
+        own = getattr(value, "__dict__", None)
+        if isinstance(own, dict) and own:
+            found.containers.append(own)
+        inner = copy_of(value)
         if not isinstance(value, bytearray):
-            return list(value.values()) if isinstance(value, dict) else value
+            return inner.values() if isinstance(value, dict) else inner
     elif type(value).__module__.partition(".")[0] in OTHERS:
         return ()
     elif hasattr(value, "__next__"):

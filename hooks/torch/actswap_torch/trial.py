@@ -183,6 +183,9 @@ class Trial(again.Segment):
                 listening = self.pack.record(None)
                 try:
                     self._try()
+                except Exception:  # of ours: what was kept is used all the same
+                    self.blame(self.pack.FAULT_ERROR)
+                    self.tell()
                 finally:
                     self.pack.record(listening)
         return self.pack.unpack(holder.handle)
@@ -211,6 +214,8 @@ class Trial(again.Segment):
         self.tell()
 
     def tell(self) -> None:
+        if not self.calls:
+            return
         saved, boundary = sum(self.saved.values()), sum(self.inputs.values())
         number, self.done = self.calls[0].number, True
         self.calls.clear()

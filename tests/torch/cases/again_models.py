@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models whose blocks are not simply run again."""
 
+import collections
 import dataclasses
 import random
 from typing import Any, Callable, Dict
@@ -218,6 +219,30 @@ def remembers() -> Any:
             return self.body(x + 0.1 * before)
 
     return model_of(Remembers, "RemembersModel")
+
+
+@kind
+def makes_anew() -> Any:
+    """Its dictionary gives out new objects, as that of Transformers' activations."""
+
+    class Makers(collections.OrderedDict):
+        def __getitem__(self, key: str) -> Any:
+            return super().__getitem__(key)(1)
+
+    class MakesAnew(Block):
+        def __init__(self) -> None:
+            super().__init__()
+            self.makers = Makers(a=int, b=float)
+            self.makers["calls"] = lambda n: 0
+
+        def forward(self, x: Any) -> Any:
+            calls = self.makers["calls"] + 1
+            self.makers["calls"] = lambda n: calls
+            return self.body(x / (self.makers["a"] + calls))
+
+    model = model_of(MakesAnew, "MakesAnewModel")
+    model.left = lambda: [block.makers["calls"] for block in model.blocks]
+    return model
 
 
 @kind

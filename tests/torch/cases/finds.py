@@ -94,9 +94,11 @@ def experts() -> nn.Module:
     class Layer(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            mlp = lambda: nn.Sequential(nn.Linear(WIDTH, 32), nn.Linear(32, WIDTH))
             self.norm = nn.LayerNorm(WIDTH)
-            self.experts = nn.ModuleList(mlp() for _ in range(4))
+            self.experts = nn.ModuleList(
+                nn.Sequential(nn.Linear(WIDTH, 32), nn.Linear(32, WIDTH))
+                for _ in range(4)
+            )
 
         def forward(self, x: Any) -> Any:
             return x + sum(torch.tanh(expert(self.norm(x))) for expert in self.experts)
