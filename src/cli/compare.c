@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define POLICIES "off,offload,recompute"
+#define POLICIES "off,offload,recompute,recompute:boundary=offload"
 
 // All runs of one comparison.
 struct comparison {

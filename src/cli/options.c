@@ -161,11 +161,15 @@ static const struct verb verbs[] = {
             "folders of earlier runs, compares those.\v"
             "Exit code 0: losses and gradients are identical (or were not computed); "
             "1: they differ, or a policy other than off is over the budget; 2: a run "
-            "failed or could not be started.",
+            "failed or could not be started; 3: two runs with off differ, so that "
+            "nothing "
+            "can be compared.",
         .options = {{"gpu", KEY_GPU, "NAME", 0,
                      "Simulate this card (default: use this machine's GPU)", 0},
                     {"policy", 'p', "POLICY,...", 0,
-                     "What to compare (default off,offload,recompute)", 0},
+                     "What to compare (default off,offload,recompute,"
+                     "recompute:boundary=offload)",
+                     0},
                     OPTION_BUDGET,
                     OPTION_DISK,
                     OPTION_STEPS,

@@ -138,6 +138,7 @@ static void take(struct as_result *result, json_t *root)
     result->losses = texts_at(root, "steps.loss_bits", &result->loss_count);
     result->digests = texts_at(root, "steps.gradient_digest", &result->digest_count);
     result->warnings = texts_at(root, "warnings", &result->warning_count);
+    result->blocks_said = texts_at(root, "recompute.said", &result->blocks_said_count);
 }
 
 void as_result_take(struct as_result *result, json_t *root, const char *path)
@@ -168,6 +169,7 @@ void as_result_finish(struct as_result *result)
     free_texts(result->losses, result->loss_count);
     free_texts(result->digests, result->digest_count);
     free_texts(result->warnings, result->warning_count);
+    free_texts(result->blocks_said, result->blocks_said_count);
     result->losses = result->digests = NULL;
 }
 

@@ -51,6 +51,8 @@ struct as_result {
     size_t loss_count, digest_count;
     char **warnings; // sentences
     size_t warning_count;
+    char **blocks_said; // of blocks that are run again, and behind the first why not
+    size_t blocks_said_count;
 };
 
 // What the report says that was read from `path`, into a result of zeroes.

@@ -324,12 +324,28 @@ static void print_categories(const struct as_result *result, FILE *out)
     }
 }
 
-static void print_warnings(const struct as_result *result, FILE *out)
+static bool print_sentences(const char *name, char *const texts[], size_t from,
+                            size_t count, FILE *out)
 {
-    for (size_t n = 0; n < result->warning_count; n++)
-        if (result->warnings[n])
-            (void)fprintf(out, "\n%s: %s", result->name, result->warnings[n]);
-    if (result->warning_count)
+    bool any = false;
+    for (size_t n = from; n < count; n++) {
+        if (!texts[n])
+            continue;
+        (void)fprintf(out, "\n%s: %s", name, texts[n]);
+        any = true;
+    }
+    return any;
+}
+
+// Warnings, and why blocks are not run again.
+static void print_notes(const struct as_result *result, FILE *out)
+{
+    const bool warned =
+        print_sentences(result->name, result->warnings, 0, result->warning_count, out);
+    const bool refused =
+        print_sentences(result->name, result->blocks_said, result->blocks > 0,
+                        result->blocks_said_count, out);
+    if (warned || refused)
         (void)fputc('\n', out);
 }
 
@@ -341,7 +357,7 @@ void as_sides_print(const struct as_result results[], size_t count, const char *
     print_heading(&results[0], program, out);
     as_table_print(&table, out, look);
     for (size_t n = 0; n < count; n++)
-        print_warnings(&results[n], out);
+        print_notes(&results[n], out);
     print_categories(&results[0], out);
 }
 
