@@ -276,6 +276,11 @@ static void check_effect(struct as_engine *engine)
     struct as_plan_totals blocks;
 
     as_plan_totals(engine->plan, &blocks);
+    if (engine->settings.disk && !engine->settings.policy_chosen)
+        as_engine_warn(engine,
+                       "ACTSWAP_DISK does nothing without a policy: with "
+                       "ACTSWAP_POLICY=offload what pinned memory has no room for "
+                       "goes there");
     if (policy == AS_POLICY_RECOMPUTE && !as_plan_blocks(engine->plan) && !blocks.blocks)
         as_engine_warn(engine, "policy recompute changes nothing: no list of like blocks "
                                "was found in the model. A torch.nn.ModuleList or "

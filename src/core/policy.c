@@ -176,6 +176,7 @@ int as_policy_read(struct as_settings *settings, const char *value,
     if (policy < 0)
         return policy;
     settings->policy = (enum as_policy)policy;
+    settings->policy_chosen = true;
     if (!options)
         return 0;
     if (policy == AS_POLICY_OFF)

@@ -16,6 +16,7 @@ const char *as_policy_name(enum as_policy policy);
 
 struct as_settings {
     enum as_policy policy;
+    bool policy_chosen; // by the user, who may have chosen off
     unsigned offload_keep_last; // offload:keep_last=, blocks
     uint64_t offload_min_bytes; // offload:min=
     bool offload_boundary; // offload:only=boundary

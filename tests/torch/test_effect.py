@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from stack import Run, environment
 
 # No two children in a row are alike, so there is no list of blocks.
@@ -103,3 +104,16 @@ def test_offload_of_what_the_script_holds_says_so(tmp_path: Path) -> None:
     held = kept["held by the program as well"]
     assert (held["count"], held["bytes"]) == (2 * 4, 2 * 4 << 20)
     assert f"{held['count']} x held by the program as well, 8.0 MiB" in run.err
+
+
+@pytest.mark.parametrize("policy, warned", [("", True), ("off", False)])
+def test_a_disk_without_a_policy_is_a_warning(
+    tmp_path: Path, policy: str, warned: bool
+) -> None:
+    settings = {"policy": policy} if policy else {}
+    report = tmp_path / "report.json"
+    env = environment(disk=f"{tmp_path}:1GiB", report=str(report), **settings)
+    Run(["-c", SCRIPT.format(rows=8, width=8)], env)
+
+    said = json.loads(report.read_text())["warnings"]
+    assert any(text.startswith("ACTSWAP_DISK does nothing") for text in said) == warned

@@ -46,20 +46,26 @@ def case(run: Callable[[], Any]) -> Callable[[], Any]:
 
 
 class Block(nn.Module):
-    """Calls what it was made with, in a list of its kind."""
+    """Calls what it was made with, in a list of its kind. Has a weight, as blocks have."""
 
-    def __init__(self, body: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def __init__(self, body: Callable[[torch.Tensor], torch.Tensor], device: str) -> None:
         super().__init__()
         self.body = body
+        self.weight = nn.Parameter(torch.zeros(1, device=device))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.body(x)
 
 
 class Blocks(nn.Module):
-    def __init__(self, body: Callable[[torch.Tensor], torch.Tensor], count: int) -> None:
+    def __init__(
+        self,
+        body: Callable[[torch.Tensor], torch.Tensor],
+        count: int = 3,
+        device: str = "cuda",
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Block(body) for _ in range(count))
+        self.layers = nn.ModuleList(Block(body, device) for _ in range(count))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
@@ -69,16 +75,14 @@ class Blocks(nn.Module):
 
 def train(
     body: Callable[[torch.Tensor], torch.Tensor],
-    steps: int = 2,
-    count: int = 3,
     end: Callable[[torch.Tensor], torch.Tensor] = torch.sum,
     device: str = "cuda",
 ) -> str:
-    model = Blocks(body, count)
+    model = Blocks(body, device=device)
     x = torch.randn(SIZE, device=device).requires_grad_()
     optimizer = torch.optim.SGD([x], lr=0.01)
     seen = []
-    for _ in range(steps):
+    for _ in range(2):
         optimizer.zero_grad()
         end(model(x)).backward()
         seen.append(x.grad.clone())
@@ -337,7 +341,7 @@ def distributed_tensors() -> Any:
 
 @case
 def a_captured_step() -> Any:
-    model = Blocks(lambda x: (x * 0.5).sin() * x, 3)
+    model = Blocks(lambda x: (x * 0.5).sin() * x)
     x = torch.randn(SIZE, device="cuda").requires_grad_()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -381,7 +385,7 @@ def batches_from_a_pinning_loader() -> Any:
     generator = torch.Generator().manual_seed(1)
     data = torch.utils.data.TensorDataset(torch.randn(8, SIZE, generator=generator))
     weight = torch.ones(SIZE, device="cuda").requires_grad_()
-    model = Blocks(lambda x: x.sin() * weight, 3)
+    model = Blocks(lambda x: x.sin() * weight)
     for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True):
         model(batch.cuda(non_blocking=True)).square().mean().backward()
     return digest([weight.grad])
