@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
-from stack import Run, environment, prefix
+from stack import ROOT, Run, environment, prefix
 
 CASE = str(Path(__file__).parent / "cases" / "races.py")
 RIGHT = {
@@ -93,13 +93,15 @@ def test_reports_do_not_depend_on_the_order(runs: Dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "name, status, races",
-    [("host_reads_before_the_copy_is_done", 3, 1), ("nothing", 0, 0)],
+    [("host_reads_before_the_copy_is_done", 3, 1), ("an example under offload", 0, 0)],
 )
 def test_rehearse_ends_with_3_where_it_found_races(
     tmp_path: Path, name: str, status: int, races: int
 ) -> None:
-    program = [CASE, name] if races else ["-c", "import torch; torch.ones(2).cuda()"]
+    example = [str(ROOT / "examples" / "train_mlp.py"), "--layers=3", "--batch=64"]
+    program = [CASE, name] if races else example
     command = [str(prefix() / "bin" / "actswap"), "rehearse", "--check", "races"]
+    command += [] if races else ["-p", "offload", "--steps", "3"]
     clean = {k: v for k, v in os.environ.items() if not k.startswith("ACTSWAP_")}
     done = subprocess.run(
         [*command, "-o", str(tmp_path / "run"), "--", sys.executable, *program],
@@ -114,6 +116,7 @@ def test_rehearse_ends_with_3_where_it_found_races(
     assert (done.returncode, device["races"]) == (status, races), done.stderr
     assert device["races_said"] == [f"{now} {before}" for now, before in told]
     assert len(told) == races
+    assert ("races            none found" in done.stderr) == (not races), done.stderr
     show = [str(prefix() / "bin" / "actswap"), "report", str(tmp_path / "run")]
     text = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     page = tmp_path / "page.html"

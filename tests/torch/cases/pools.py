@@ -63,23 +63,27 @@ def recorded_block_is_not_given_out_before_its_use() -> Any:
     return [kept.unique().tolist(), other.sum().item() / COUNT, apart, address in seen]
 
 
-def recorded_blocks_are_bounded() -> Any:
-    """A loop that never synchronises: it makes 480 MiB and reserves a part of that, which
-    does not grow with its length."""
+def reserved_after(rounds: int) -> List[Any]:
     side = torch.cuda.Stream()
     total = torch.zeros(COUNT, device="cuda")
     empty_all()
-    grown: List[int] = []
-    for _ in range(120):
+    before, most = torch.cuda.memory_reserved(), 0
+    for _ in range(rounds):
         block = full(1.0)
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             total.add_(block)
         block.record_stream(side)
         del block
-        grown.append(torch.cuda.memory_reserved())
+        most = max(most, torch.cuda.memory_reserved() - before)
     torch.cuda.synchronize()
-    return [total.unique().tolist(), max(grown) - grown[0] <= 120 * MIB]
+    return [total.unique().tolist(), most]
+
+
+def recorded_blocks_are_bounded() -> Any:
+    """A loop that never synchronises: what it reserves does not grow with its length."""
+    short, long = reserved_after(80), reserved_after(400)
+    return [short[0], long[0], long[1] <= short[1] + 20 * MIB, long[1] <= 160 * MIB]
 
 
 def recorded_on_two_streams_waits_for_both() -> Any:
@@ -126,6 +130,55 @@ def pool_keeps_to_itself() -> Any:
     del pool
     empty_all()
     return [again, held, sums, kept, torch.cuda.memory_reserved() == before]
+
+
+def graph_with_a_stream_of_its_own() -> Any:
+    """What is freed while it is captured is not given out under the other stream's use,
+    and what is allocated between replays is not theirs."""
+    given, side = full(0.0), torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        twice = given * 2
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            thrice = twice * 1.5
+        twice.record_stream(side)
+        del twice
+        other = given * 0
+        torch.cuda.current_stream().wait_stream(side)
+        found = thrice + other
+        del thrice, other
+    empty_all()
+    reserved, kept, others = torch.cuda.memory_reserved(), [], []
+    for value in (1.0, 2.0, 3.0):
+        given.fill_(value)
+        graph.replay()
+        kept.append(found[:8].clone())
+        others.append(torch.full((8,), 9.0, device="cuda"))
+    grown = torch.cuda.memory_reserved() - reserved
+    return [[one.unique().tolist() for one in kept + others], grown <= 2 * MIB]
+
+
+def graphs_that_share_a_pool() -> Any:
+    """Replayed in the order of their capture, each result copied out beside the next."""
+    given, side = full(0.0), torch.cuda.Stream()
+    graphs = [torch.cuda.CUDAGraph() for _ in range(2)]
+    results = []
+    for factor, graph in enumerate(graphs, 2):
+        with torch.cuda.graph(graph, pool=graphs[0].pool() if results else None):
+            scratch = given * factor
+            results.append(scratch + 1)
+            del scratch
+    kept = [torch.zeros(COUNT, pin_memory=True) for _ in range(4)]
+    for step in range(4):
+        given.fill_(float(step))
+        torch.cuda.current_stream().wait_stream(side)
+        graphs[step % 2].replay()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            kept[step].copy_(results[step % 2], non_blocking=True)
+    side.synchronize()
+    return [host.unique().tolist() for host in kept]
 
 
 def pool_of_another_stream() -> Any:
@@ -178,6 +231,8 @@ CASES: List[Callable[[], Any]] = [
     recorded_on_two_streams_waits_for_both,
     pool_keeps_to_itself,
     pool_of_another_stream,
+    graph_with_a_stream_of_its_own,
+    graphs_that_share_a_pool,
 ]
 
 if __name__ == "__main__":
