@@ -14,6 +14,7 @@
 #include "engine.h"
 #include "pager/pager.h"
 #include "plan/plan.h"
+#include "plan/segments.h"
 #include "track/gradients.h"
 #include "track/ledger.h"
 #include "track/native.h"
@@ -304,27 +305,20 @@ static void check_effect(struct as_engine *engine)
                                "summary at the end says what was left and why");
 }
 
-// Segments so long that running one of them again is what needs most memory.
+// Segments so long that running one of them again is what needs most memory: at its end,
+// or where its backward begins.
 static void check_segments(struct as_engine *engine, const struct as_step *step,
                            const struct as_ledger_totals *memory)
 {
-    struct as_plan_totals blocks;
-    char *sentence, top[AS_TEXT_AMOUNT], before[AS_TEXT_AMOUNT];
+    char advice[256], top[AS_TEXT_AMOUNT], *sentence;
 
-    if (engine->settings.policy != AS_POLICY_RECOMPUTE)
+    if (engine->settings.policy != AS_POLICY_RECOMPUTE ||
+        (memory->step_peak_phase != AS_PHASE_RECOMPUTE &&
+         memory->step_peak_phase != AS_PHASE_BACKWARD) ||
+        !as_segments_advise(engine->plan, &engine->settings, advice, sizeof(advice)))
         return;
-    as_plan_totals(engine->plan, &blocks);
-    const uint64_t run_again = step->peak_bytes > step->after_forward_bytes
-                                   ? step->peak_bytes - step->after_forward_bytes
-                                   : 0;
-    if (blocks.segment < 2 || memory->step_peak_phase != AS_PHASE_RECOMPUTE)
-        return;
-    if (asprintf(
-            &sentence,
-            "recompute: the peak of %s is where a segment of %u blocks is run again, "
-            "%s above what the forward left; shorter segments (every=%u) lower it",
-            as_text_amount(step->peak_bytes, top), blocks.segment,
-            as_text_amount(run_again, before), (blocks.segment + 1) / 2) > 0)
+    if (asprintf(&sentence, "recompute: the peak of %s is in backward, and %s",
+                 as_text_amount(step->peak_bytes, top), advice) > 0)
         as_engine_warn(engine, sentence);
 }
 

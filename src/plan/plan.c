@@ -217,7 +217,11 @@ void as_plan_totals(struct as_plan *plan, struct as_plan_totals *totals)
         totals->values &= entry.values || !entry.trials;
         if (!entry.chosen)
             continue;
-        totals->proven += entry.standing == AS_STANDING_PROVEN;
+        if (entry.standing == AS_STANDING_PROVEN) {
+            totals->proven++;
+            totals->saved_bytes += entry.saved_bytes;
+            totals->boundary_bytes += entry.boundary_bytes;
+        }
         totals->refused += entry.standing == AS_STANDING_REFUSED;
         totals->useless += entry.standing == AS_STANDING_USELESS;
         totals->untried += entry.standing == AS_STANDING_UNTRIED;

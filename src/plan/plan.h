@@ -45,6 +45,7 @@ bool as_plan_read(struct as_plan *plan, unsigned index, struct as_trial *entry);
 struct as_plan_totals {
     unsigned blocks, proven, refused, useless, untried, left_out; // by the pattern
     unsigned segment; // blocks that are run again together; 0: not known yet
+    uint64_t saved_bytes, boundary_bytes; // of all that are proven, as of their trials
     uint64_t round; // in how many steps each proven block is tried again
     bool values; // each trial compared them
 };

@@ -48,6 +48,7 @@ POLICIES = (
     Policy("recompute-sqrt", {"policy": "recompute:segments=sqrt"}),
     Policy("recompute-2", {"policy": "recompute:every=2"}),
     Policy("recompute-boundary", {"policy": "recompute:boundary=offload"}),
+    Policy("recompute-budget", {"policy": "recompute:boundary=offload"}, percent=10),
 )
 
 

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "core/settings.h"
+#include "plan/segments.h"
 #include "track/place.h"
 
 static struct as_settings settings;
@@ -316,6 +317,40 @@ Test(plan, blocks_are_run_again_together_as_the_settings_say)
     make(AS_POLICY_RECOMPUTE, 0);
     settings.recompute_sqrt = true;
     expect_segments("1..1..1");
+}
+
+// Each block saves 9 bytes and takes 1.
+static void expect_advice(const char *expected)
+{
+    char text[256] = "";
+
+    for (uint64_t i = 1; i <= 36; i++)
+        prove(i);
+    as_plan_mark(plan, ACTSWAP_FORWARD);
+    for (uint64_t i = 1; i <= 36; i++)
+        enter(i);
+    end_step();
+    as_plan_mark(plan, ACTSWAP_FORWARD);
+    cr_expect_eq(as_segments_advise(plan, &settings, text, sizeof(text)), *expected != 0);
+    cr_expect_str_eq(text, expected);
+}
+
+Test(plan, segments_that_take_more_than_shorter_ones_are_told)
+{
+    make(AS_POLICY_RECOMPUTE, 0);
+    expect_advice("");
+    make(AS_POLICY_RECOMPUTE, 0);
+    settings.recompute_every = 2; // 18 and 18: as much as 4 would take
+    expect_advice("");
+    make(AS_POLICY_RECOMPUTE, 0);
+    settings.recompute_sqrt = true;
+    expect_advice("6 blocks together save 54 B while they are run again, beside 6 B of "
+                  "inputs: every=2 would take 18 B beside 18 B");
+    make(AS_POLICY_RECOMPUTE, 0);
+    settings.recompute_every = 2;
+    settings.recompute_boundary = true;
+    expect_advice("2 blocks together save 18 B while they are run again, beside 0 B of "
+                  "inputs: every=1 would take 9 B beside 0 B");
 }
 
 Test(plan, blocks_whose_names_do_not_match_are_kept)
