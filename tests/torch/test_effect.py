@@ -81,7 +81,8 @@ def test_offload_from_memory_that_is_the_hosts_is_refused(tmp_path: Path) -> Non
 HELD = """
 import torch
 from torch import nn
-layers = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)).cuda()
+layers = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4))
+layers.cuda()
 optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
 for _ in range(2):
     x, outputs = torch.ones(4096, 64, device="cuda"), []

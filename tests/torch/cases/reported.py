@@ -46,7 +46,7 @@ def case(run: Callable[[], Any]) -> Callable[[], Any]:
 
 
 class Block(nn.Module):
-    """Calls what it was made with, in a list of its kind. Has a weight, as blocks have."""
+    """Calls what it was made with. Has a weight, as blocks have."""
 
     def __init__(self, body: Callable[[torch.Tensor], torch.Tensor], device: str) -> None:
         super().__init__()
