@@ -146,6 +146,7 @@ TRITON = {
     "kernel_reads": ("add_one[(1,)](source", "source.fill_(4.0)"),
     "kernel_writes": ("twice = target * 2", "add_one[(1,)](source"),
     "kernels_meet": ("add_one[(1,)](target", "add_one[(1,)](source"),
+    "behind_a_kernel": ("thrice = source * 3", "source.fill_(4.0)"),
 }
 # The line is that of the function that was compiled.
 COMPILED = ("@torch.compile", "source.fill_(4.0)")

@@ -74,6 +74,20 @@ def kernels_meet(edge: bool) -> Any:
     return last
 
 
+def behind_a_kernel(edge: bool) -> Any:
+    """A launch waits for nothing, so what its stream did before is not over, either."""
+    source, given, target, side = full(1.0), full(4.0), full(0.0), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        source.fill_(4.0)
+        add_one[(1,)](given, target, BLOCK=COUNT)
+    if edge:
+        torch.cuda.current_stream().wait_stream(side)
+    thrice = source * 3
+    torch.cuda.synchronize()
+    return thrice
+
+
 def kernels_share(edge: bool) -> Any:
     """What both only read: no edge is needed."""
     source, side = full(4.0), torch.cuda.Stream()
@@ -104,6 +118,7 @@ CASES: list[Callable[[bool], Any]] = [
     kernel_reads,
     kernel_writes,
     kernels_meet,
+    behind_a_kernel,
     kernels_share,
 ]
 
