@@ -179,6 +179,48 @@ static void fill_async(cudaStream_t stream)
     cudaDeviceSynchronize();
 }
 
+// Rows are longer on the card than they were asked for: at least 512 bytes.
+static void take_rows(const char *size, size_t rows)
+{
+    struct cudaPitchedPtr box = {.ptr = UNTOUCHED};
+    void *address = UNTOUCHED;
+    CUdeviceptr other = (CUdeviceptr)UNTOUCHED;
+    size_t pitch = 7;
+
+    printf("%s rows\n", size);
+    say("cudaMallocPitch", cudaMallocPitch(&address, &pitch, 1, rows), address);
+    cudaFree(address == UNTOUCHED ? NULL : address);
+    say("cuMemAllocPitch", cuMemAllocPitch(&other, &pitch, 1, rows, 4), (void *)other);
+    cudaFree((void *)other == UNTOUCHED ? NULL : (void *)other);
+    say("cudaMalloc3D", cudaMalloc3D(&box, (struct cudaExtent){1, rows / 2, 2}), box.ptr);
+    cudaFree(box.ptr == UNTOUCHED ? NULL : box.ptr);
+    cudaGetLastError();
+    say_info();
+}
+
+static void fill_pool(cudaStream_t stream)
+{
+    const struct cudaMemPoolProps wanted = {
+        .allocType = cudaMemAllocationTypePinned,
+        .location = {.type = cudaMemLocationTypeDevice},
+    };
+    const size_t whole = say_info() / (2 * MIB) * 2 * MIB;
+    void *address = UNTOUCHED, *other = UNTOUCHED;
+    cudaMemPool_t pool = NULL;
+
+    printf("pool %d\n", cudaMemPoolCreate(&pool, &wanted));
+    say("cudaMallocFromPoolAsync of too much",
+        cudaMallocFromPoolAsync(&address, whole + 1, pool, stream), address);
+    say("cudaMallocFromPoolAsync of all",
+        cudaMallocFromPoolAsync(&address, whole, pool, stream), address);
+    say("cuMemAllocFromPoolAsync of a page",
+        cuMemAllocFromPoolAsync((CUdeviceptr *)&other, 2 * MIB, pool, stream), other);
+    say("cudaFreeAsync", cudaFreeAsync(address, stream), NULL);
+    cudaStreamSynchronize(stream);
+    printf("pool %d\n", cudaMemPoolDestroy(pool));
+    say_info();
+}
+
 static create_fn *find_create(void)
 {
     enum cudaDriverEntryPointQueryResult status = 9;
@@ -236,6 +278,9 @@ static void fill(void)
     call_wrongly();
     fill_runtime();
     fill_async(stream);
+    fill_pool(stream);
+    take_rows("few", 1000000);
+    take_rows("many", 120000000);
     fill_driver();
 }
 
