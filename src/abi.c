@@ -283,10 +283,11 @@ static void check_effect(struct as_engine *engine)
                        "ACTSWAP_POLICY=offload what pinned memory has no room for "
                        "goes there");
     if (policy == AS_POLICY_RECOMPUTE && !as_plan_blocks(engine->plan) && !blocks.blocks)
-        as_engine_warn(engine, "policy recompute changes nothing: no list of like blocks "
-                               "was found in the model. A torch.nn.ModuleList or "
-                               "torch.nn.Sequential of at least two modules of one class "
-                               "is one; offload needs none");
+        as_engine_warn(engine,
+                       "policy recompute changes nothing: no list of like blocks "
+                       "was found in the model. A torch.nn.ModuleList, ModuleDict or "
+                       "Sequential of at least two modules of one class "
+                       "is one; offload needs none");
     else if (policy == AS_POLICY_RECOMPUTE && !blocks.proven)
         as_engine_warn(engine, "policy recompute changes nothing: each block was left "
                                "alone, and the report says why");

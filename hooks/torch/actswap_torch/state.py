@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import operator
 import random
 import sys
 import types
@@ -44,7 +45,10 @@ Snapshot = List[Tuple[Any, Any]]  # containers with copies of them
 def base_of(container: Any) -> Any:
     """Whose methods read and write what is there. A class of the script's may make
     something else of it, such as a new object for each key."""
-    return next(kind for kind in BASES if isinstance(container, kind))
+    kind = type(container)
+    if kind in BASES:
+        return kind
+    return next(base for base in BASES if isinstance(container, base))
 
 
 def copy_of(container: Any) -> Any:
@@ -55,10 +59,19 @@ def copy_of(container: Any) -> Any:
     return plain(base.__iter__(container))
 
 
+def is_alike(a: Any, b: Any) -> bool:
+    """The same objects in the same order; told fast, as it mostly is so."""
+    return all(map(operator.is_, dict.keys(a), dict.keys(b))) and all(
+        map(operator.is_, dict.values(a), dict.values(b))
+    )
+
+
 def is_changed(container: Any, before: Any) -> bool:
     base = base_of(container)
     if base.__len__(container) != len(before):
         return True
+    if base is dict and is_alike(container, before):
+        return False
     if isinstance(container, dict):
         missing = object()
         return any(before.get(k, missing) is not v for k, v in dict.items(container))
