@@ -25,6 +25,18 @@ static struct storage *filled(int value)
     return storage;
 }
 
+// A page of this value that has been let go.
+static struct actswap_page *away(int value)
+{
+    struct actswap_page *page;
+    struct storage *x = filled(value);
+    enter(1);
+    cr_assert_eq(save(x, NULL, &page), 0);
+    storage_drop(x);
+    leave(1, NULL);
+    return page;
+}
+
 struct fault {
     char function[40];
     int nth, reason;
@@ -113,13 +125,8 @@ ParameterizedTestParameters(pager_faults, a_refused_copy_in_is_done_by_the_host)
 ParameterizedTest(struct fault *fault, pager_faults,
                   a_refused_copy_in_is_done_by_the_host)
 {
-    struct actswap_page *page;
     struct actswap_resident back = {.size = sizeof(back)};
-    struct storage *x = filled(7);
-    enter(1);
-    cr_assert_eq(save(x, NULL, &page), 0);
-    storage_drop(x);
-    leave(1, NULL);
+    struct actswap_page *page = away(7);
     fake_fail(fault->function, fault->nth);
 
     cr_assert_eq(as_pager_need(fw.pager, page, NULL, &back), 0);
@@ -157,13 +164,8 @@ Test(pager_faults, what_the_host_copies_is_in_order)
 
 Test(pager_faults, a_copy_in_that_the_host_cannot_do_either_is_an_error_once)
 {
-    struct actswap_page *page;
     struct actswap_resident back = {.size = sizeof(back)};
-    struct storage *x = filled(7);
-    enter(1);
-    cr_assert_eq(save(x, NULL, &page), 0);
-    storage_drop(x);
-    leave(1, NULL);
+    struct actswap_page *page = away(7);
     fake_fail("as_cuda_copy_in", 1);
     fake_fail("as_cuda_copy_now", 1);
 
@@ -179,13 +181,8 @@ Test(pager_faults, a_copy_in_that_the_host_cannot_do_either_is_an_error_once)
 
 Test(pager_faults, a_full_device_is_said_and_nothing_is_lost)
 {
-    struct actswap_page *page;
     struct actswap_resident back = {.size = sizeof(back)};
-    struct storage *x = filled(7);
-    enter(1);
-    cr_assert_eq(save(x, NULL, &page), 0);
-    storage_drop(x);
-    leave(1, NULL);
+    struct actswap_page *page = away(7);
 
     fw.allocations_left = 0;
     cr_expect_eq(as_pager_need(fw.pager, page, NULL, &back), -ENOMEM);
@@ -225,12 +222,7 @@ Test(pager_faults, an_edge_that_cannot_be_made_at_the_end_is_waited_for)
 Test(pager_faults, the_good_path_never_waits_on_the_host)
 {
     for (int step = 0; step < 2; step++) {
-        struct actswap_page *page;
-        struct storage *x = filled(7);
-        enter(1);
-        save(x, NULL, &page);
-        storage_drop(x);
-        leave(1, NULL);
+        struct actswap_page *page = away(7);
         need(page, NULL);
         as_pager_drop(fw.pager, page);
     }
