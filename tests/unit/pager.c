@@ -474,21 +474,6 @@ Test(pager, each_refusal_has_its_reason_and_takes_nothing)
     cr_expect_eq(totals().kept_bytes[ACTSWAP_KEPT_POLICY], 2 * BYTES);
 }
 
-Test(pager, memory_that_is_the_hosts_stays_but_with_no_policy_nobody_asks)
-{
-    struct storage *x = filled(1, NULL);
-    struct actswap_page *page;
-    fake_shares_memory(true);
-
-    fw.settings.policy = AS_POLICY_OFF;
-    cr_expect_eq(save(x, NULL, &page), ACTSWAP_KEPT_POLICY);
-    fw.settings.policy = AS_POLICY_OFFLOAD;
-    cr_expect_eq(save(x, NULL, &page), ACTSWAP_KEPT_COHERENT);
-    fake_shares_memory(false);
-    cr_expect_eq(save(x, NULL, &page), ACTSWAP_KEPT_COHERENT, "it is asked once");
-    cr_expect_eq(totals().pinned_bytes, 0);
-}
-
 Test(pager, before_the_first_forward_everything_is_old)
 {
     struct actswap_page *page;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Storages that others held at the backward of the step before: they are not copied.
+// Storages that others held at the backward of the step before, and those of a device that
+// has one memory with the host: they are not copied.
 #include "pager/pager.h"
 
 #include <criterion/criterion.h>
@@ -214,4 +215,19 @@ Test(pager_held, under_a_capture_or_a_refusal_it_stays)
         cr_expect_eq(fw.held, 0);
         as_pager_mark(fw.pager, ACTSWAP_STEP);
     }
+}
+
+Test(pager_held, memory_that_is_the_hosts_stays_but_with_no_policy_nobody_asks)
+{
+    struct storage *x = filled(1, NULL, BYTES);
+    struct actswap_page *page;
+    fake_shares_memory(true);
+
+    fw.settings.policy = AS_POLICY_OFF;
+    cr_expect_eq(save(x, NULL, &page), ACTSWAP_KEPT_POLICY);
+    fw.settings.policy = AS_POLICY_OFFLOAD;
+    cr_expect_eq(save(x, NULL, &page), ACTSWAP_KEPT_COHERENT);
+    fake_shares_memory(false);
+    cr_expect_eq(save(x, NULL, &page), ACTSWAP_KEPT_COHERENT, "it is asked once");
+    cr_expect_eq(totals().pinned_bytes, 0);
 }
