@@ -38,6 +38,9 @@ static void *find(const char *name)
     return found;
 }
 
+// Names, types and parameter lists cannot be in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+
 // Found at its first call, which may come before any constructor.
 #define REAL(name)                                                                       \
     ({                                                                                   \
@@ -122,6 +125,8 @@ static void polled(const void *caller)
         polled(CALLER);                                                                  \
         return value;                                                                    \
     }
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 typedef const struct timespec when;
 
