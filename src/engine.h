@@ -98,9 +98,11 @@ void as_engine_taken(const struct as_taking *taking); // on the current device
 struct as_freeing {
     const void *address;
     uint64_t segment, block, other; // generations, 0: not known
+    int kind; // enum actswap_memory of `other`
 };
 
-struct as_freeing as_engine_freeing(const void *address);
+// `kinds` has a bit (1 << kind) for each kind that the call frees.
+struct as_freeing as_engine_freeing(const void *address, unsigned kinds);
 void as_engine_freed(const struct as_freeing *freeing);
 
 // What was taken and not given back.

@@ -73,26 +73,33 @@ uint64_t as_engine_taken_by_kind(struct as_engine *engine, enum actswap_memory k
     return totals.live_bytes;
 }
 
-static uint64_t generation_of(struct as_ledger *ledger, const void *address)
+static uint64_t generation_of(struct as_ledger *ledger, int device, const void *address)
 {
     struct as_block block;
 
-    return as_ledger_find(ledger, -1, address, &block) && block.address == address
+    return as_ledger_find(ledger, device, address, &block) && block.address == address
                ? block.generation
                : 0;
 }
 
-struct as_freeing as_engine_freeing(const void *address)
+struct as_freeing as_engine_freeing(const void *address, unsigned kinds)
 {
     const int saved_errno = errno;
     struct as_freeing freeing = {.address = address};
     struct as_engine *engine = as_engine_get();
 
     if (engine && address) {
-        freeing.segment = generation_of(engine->segments, address);
-        freeing.other = generation_of(engine->others, address);
-        if (!atomic_load(&engine->events))
-            freeing.block = generation_of(engine->ledger, address);
+        const bool device = kinds & 1U << ACTSWAP_MEMORY_DEVICE;
+
+        if (device)
+            freeing.segment = generation_of(engine->segments, -1, address);
+        if (device && !atomic_load(&engine->events))
+            freeing.block = generation_of(engine->ledger, -1, address);
+        for (int i = 1; i < ACTSWAP_MEMORIES && !freeing.other; i++) {
+            freeing.kind = i;
+            if (kinds & 1U << i)
+                freeing.other = generation_of(engine->others, i, address);
+        }
     }
     errno = saved_errno;
     return freeing;
@@ -108,7 +115,7 @@ void as_engine_freed(const struct as_freeing *freeing)
         as_ledger_remove(engine->segments, -1, freeing->address, freeing->segment,
                          AS_LEDGER_ALL_LIVE);
     if (freeing->other)
-        as_ledger_remove(engine->others, -1, freeing->address, freeing->other,
+        as_ledger_remove(engine->others, freeing->kind, freeing->address, freeing->other,
                          AS_LEDGER_ALL_LIVE);
     if (freeing->block && !atomic_load(&engine->events))
         as_ledger_remove(engine->ledger, -1, freeing->address, freeing->block,

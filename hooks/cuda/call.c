@@ -88,7 +88,7 @@ static void look(struct as_call *call)
             call->kind = ACTSWAP_MEMORY_GRAPH;
         break;
     case AS_FREES:
-        call->freeing = as_engine_freeing(call->given);
+        call->freeing = as_engine_freeing(call->given, call->kinds);
         break;
     case AS_RESETS:
         if (call->device == AS_CALL_CURRENT && as_cuda_device_get(&call->device))

@@ -36,6 +36,7 @@ struct as_call {
     enum as_api api;
     enum as_effect effect;
     enum actswap_memory kind;
+    unsigned kinds; // a bit each
     const void *caller;
     void *const *address; // where the program wants its pointer
     void *given; // an address of the program's
@@ -53,6 +54,13 @@ struct as_call {
     struct as_freeing freeing;
     uint64_t stamp;
 };
+
+#define AS_CALL_KIND(kind) (1U << ACTSWAP_MEMORY_##kind)
+#define AS_CALL_PINNED AS_CALL_KIND(PINNED)
+#define AS_CALL_REGISTERED AS_CALL_KIND(REGISTERED)
+#define AS_CALL_IMPORTED AS_CALL_KIND(IMPORTED)
+#define AS_CALL_ORDERED (AS_CALL_KIND(DEVICE) | AS_CALL_KIND(GRAPH))
+#define AS_CALL_ANY (AS_CALL_ORDERED | AS_CALL_KIND(MANAGED))
 
 #define AS_CALL_CURRENT (-1)
 #define AS_CALL_NONE (-2)
@@ -94,7 +102,9 @@ size_t as_call_width(const struct as_call *call, size_t width);
 #define REGISTERS(where, size)                                                           \
     .effect = AS_NAMES, .kind = ACTSWAP_MEMORY_REGISTERED, .given = (where),             \
     .bytes = (size)
-#define FREES(what) .effect = AS_FREES, .given = (void *)(uintptr_t)(what)
+// Memory of one of these kinds: an address may have been another kind's a moment ago.
+#define FREES(of, what)                                                                  \
+    .effect = AS_FREES, .kinds = AS_CALL_##of, .given = (void *)(uintptr_t)(what)
 #define RESETS(which) .effect = AS_RESETS, .device = (which)
 #define MAKES_STREAM(where) .effect = AS_MAKES_STREAM, .address = (void **)(where)
 #define ENDS_STREAM(what) .effect = AS_ENDS_STREAM, .stream = (what)

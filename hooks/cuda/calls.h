@@ -44,17 +44,17 @@
          (void **at, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),             \
          (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)),  \
          .pool = pool)                                                                   \
-    CALL(RUNTIME, cudaFree, (void *at), (at), FREES(at))                                 \
+    CALL(RUNTIME, cudaFree, (void *at), (at), FREES(ANY, at))                            \
     CALL(RUNTIME, cudaFreeAsync, (void *at, cudaStream_t stream), (at, stream),          \
-         FREES(at))                                                                      \
+         FREES(ORDERED, at))                                                             \
     CALL(RUNTIME, cudaFreeAsync_ptsz, (void *at, cudaStream_t stream), (at, stream),     \
-         FREES(at))                                                                      \
-    CALL(RUNTIME, cudaFreeHost, (void *at), (at), FREES(at))                             \
-    CALL(RUNTIME, cudaHostUnregister, (void *at), (at), FREES(at))                       \
+         FREES(ORDERED, at))                                                             \
+    CALL(RUNTIME, cudaFreeHost, (void *at), (at), FREES(PINNED, at))                     \
+    CALL(RUNTIME, cudaHostUnregister, (void *at), (at), FREES(REGISTERED, at))           \
     CALL(RUNTIME, cudaIpcOpenMemHandle,                                                  \
          (void **at, cudaIpcMemHandle_t handle, unsigned flags), (at, handle, flags),    \
          IMPORTS(at))                                                                    \
-    CALL(RUNTIME, cudaIpcCloseMemHandle, (void *at), (at), FREES(at))                    \
+    CALL(RUNTIME, cudaIpcCloseMemHandle, (void *at), (at), FREES(IMPORTED, at))          \
     CALL(RUNTIME, cudaGraphAddMemAllocNode,                                              \
          (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before,      \
           size_t count, struct cudaMemAllocNodeParams *wish),                            \
@@ -63,7 +63,7 @@
     CALL(RUNTIME, cudaGraphAddMemFreeNode,                                               \
          (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before,      \
           size_t count, void *at),                                                       \
-         (node, graph, before, count, at), FREES(at))                                    \
+         (node, graph, before, count, at), FREES(ORDERED, at))                           \
     CALL(RUNTIME, cudaDeviceReset, (void), (), RESETS(AS_CALL_CURRENT))                  \
     CALL(RUNTIME, cudaStreamCreate, (cudaStream_t * stream), (stream),                   \
          MAKES_STREAM(stream))                                                           \
@@ -101,17 +101,17 @@
          (CUdeviceptr * at, size_t bytes, CUmemoryPool pool, CUstream stream),           \
          (at, call.bytes, pool, stream), GIVES_ORDERED(at, bytes, AS_CALL_OWN(stream)),  \
          .pool = pool)                                                                   \
-    CALL(DRIVER, cuMemFree_v2, (CUdeviceptr at), (at), FREES(at))                        \
+    CALL(DRIVER, cuMemFree_v2, (CUdeviceptr at), (at), FREES(ANY, at))                   \
     CALL(DRIVER, cuMemFreeAsync, (CUdeviceptr at, CUstream stream), (at, stream),        \
-         FREES(at))                                                                      \
+         FREES(ORDERED, at))                                                             \
     CALL(DRIVER, cuMemFreeAsync_ptsz, (CUdeviceptr at, CUstream stream), (at, stream),   \
-         FREES(at))                                                                      \
-    CALL(DRIVER, cuMemFreeHost, (void *at), (at), FREES(at))                             \
-    CALL(DRIVER, cuMemHostUnregister, (void *at), (at), FREES(at))                       \
+         FREES(ORDERED, at))                                                             \
+    CALL(DRIVER, cuMemFreeHost, (void *at), (at), FREES(PINNED, at))                     \
+    CALL(DRIVER, cuMemHostUnregister, (void *at), (at), FREES(REGISTERED, at))           \
     CALL(DRIVER, cuIpcOpenMemHandle_v2,                                                  \
          (CUdeviceptr * at, CUipcMemHandle handle, unsigned flags), (at, handle, flags), \
          IMPORTS(at))                                                                    \
-    CALL(DRIVER, cuIpcCloseMemHandle, (CUdeviceptr at), (at), FREES(at))                 \
+    CALL(DRIVER, cuIpcCloseMemHandle, (CUdeviceptr at), (at), FREES(IMPORTED, at))       \
     CALL(DRIVER, cuMemCreate,                                                            \
          (CUmemGenericAllocationHandle * handle, size_t bytes,                           \
           const CUmemAllocationProp *properties, unsigned long long flags),              \
@@ -135,7 +135,7 @@
     CALL(DRIVER, cuGraphAddMemFreeNode,                                                  \
          (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,    \
           CUdeviceptr at),                                                               \
-         (node, graph, before, count, at), FREES(at))                                    \
+         (node, graph, before, count, at), FREES(ORDERED, at))                           \
     CALL(DRIVER, cuDevicePrimaryCtxReset_v2, (CUdevice device), (device),                \
          RESETS(device))                                                                 \
     CALL(DRIVER, cuStreamCreate, (CUstream * stream, unsigned flags), (stream, flags),   \

@@ -51,7 +51,8 @@ static void go_round(int me, int round, void *stream)
     actswap_note("round");
     actswap_stats(&stats);
     actswap_freed(0, address, BYTES, BYTES);
-    const struct as_freeing freeing = as_engine_freeing(address);
+    const struct as_freeing freeing =
+        as_engine_freeing(address, 1U << ACTSWAP_MEMORY_DEVICE);
     as_engine_freed(&freeing);
 }
 
