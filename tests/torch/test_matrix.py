@@ -44,11 +44,14 @@ def test_programs_train_as_without_a_policy(ran: Ran, policy: str, order: str) -
     assert troubles(others[policy]) == []
 
 
-def test_what_is_moved_is_less_with_more_room(ran: Ran) -> None:
+def test_what_is_let_go_is_less_with_more_room(ran: Ran) -> None:
     _, others = ran
     out = {name: sum(t.report["steps"]["out_bytes"]) for name, t in others.items()}
+    gone = {name: t.report["moves"]["released_bytes"] for name, t in others.items()}
 
-    assert out["offload"] > out["budget-10"] > out["budget-50"] > 0
+    # Not of what is copied: what others hold is found out by copying it once, and under
+    # a budget later.
+    assert gone["offload"] > gone["budget-10"] > gone["budget-50"] > 0
     assert out["offload"] > out["boundary"] > 0
     assert out["offload"] >= out["disk"] > out["tiny-host"] > 0
     assert others["disk"].report["moves"]["disk"]["in_bytes"] > 0
