@@ -160,14 +160,14 @@ bool as_call_again(struct as_call *call, int result)
 
 // --- After
 
-static size_t extent_of(const struct as_call *call)
+static size_t extent_of(const struct as_call *call, const void *address)
 {
     typedef CUresult range_fn(CUdeviceptr * start, size_t * bytes, CUdeviceptr address);
     range_fn *range = (range_fn *)as_cuda_find("cuMemGetAddressRange_v2", call->caller);
     CUdeviceptr start;
     size_t bytes;
 
-    return range && !range(&start, &bytes, number(*call->address)) ? bytes : 0;
+    return range && !range(&start, &bytes, number(address)) ? bytes : 0;
 }
 
 static void given(const struct as_call *call)
@@ -182,7 +182,7 @@ static void given(const struct as_call *call)
     if (call->pitch)
         taking.bytes = as_call_area(*call->pitch, call->rows);
     if (call->kind == ACTSWAP_MEMORY_IMPORTED)
-        taking.bytes = extent_of(call);
+        taking.bytes = extent_of(call, taking.address);
     if (taking.bytes)
         as_engine_taken(&taking);
 }

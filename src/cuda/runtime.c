@@ -285,15 +285,15 @@ static int pool_attribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
     OWN(cudaMemPoolGetAttribute, pool, attribute, value);
 }
 
-size_t as_cuda_pool_spare(void *of)
+size_t as_cuda_pool_spare(void *pool)
 {
-    cudaMemPool_t pool = of;
+    cudaMemPool_t from = pool;
     uint64_t reserved, used;
     int device;
 
-    if ((!pool && (as_cuda_device_get(&device) || pool_of(&pool, device))) ||
-        pool_attribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved) ||
-        pool_attribute(pool, cudaMemPoolAttrUsedMemCurrent, &used))
+    if ((!from && (as_cuda_device_get(&device) || pool_of(&from, device))) ||
+        pool_attribute(from, cudaMemPoolAttrReservedMemCurrent, &reserved) ||
+        pool_attribute(from, cudaMemPoolAttrUsedMemCurrent, &used))
         return 0;
     return reserved > used ? reserved - used : 0;
 }

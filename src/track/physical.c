@@ -63,14 +63,22 @@ void as_physical_destroy(struct as_physical *physical)
 {
     if (!physical)
         return;
-    for (struct mapping *mapping = physical->mappings, *next; mapping; mapping = next) {
-        next = mapping->hh.next;
-        free(unmap(physical, mapping));
+    struct piece *piece = physical->held, *next_piece;
+    struct mapping *mapping = physical->mappings, *next;
+
+    HASH_CLEAR(hh, physical->held);
+    HASH_CLEAR(hh, physical->mappings);
+    for (; piece; piece = next_piece) {
+        next_piece = piece->hh.next;
+        piece->holds = 0;
+        if (!piece->maps)
+            free(piece);
     }
-    for (struct piece *piece = physical->held, *next; piece; piece = next) {
-        next = piece->hh.next;
-        unhold(physical, piece);
-        free(piece);
+    for (; mapping; mapping = next) {
+        next = mapping->hh.next;
+        if (--mapping->piece->maps == 0)
+            free(mapping->piece);
+        free(mapping);
     }
     pthread_mutex_destroy(&physical->lock);
     free(physical);

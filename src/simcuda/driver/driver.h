@@ -67,6 +67,7 @@
     X(cudaError_t, sim_virtual_retain, (unsigned long long *, const void *))             \
     X(cudaError_t, sim_virtual_extent, (const void *, void **, size_t *))
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define DRIVER_FIELD(result, name, arguments) result(*name) arguments;
 struct driver_runtime {
     DRIVER_RUNTIME(DRIVER_FIELD)
