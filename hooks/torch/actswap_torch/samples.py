@@ -120,9 +120,15 @@ class Answers:
         """It cannot be sampled."""
         self._pack.tried(number, 1 << self._pack.FAULT_ERROR, 0, 0, 0, True)
 
+    def _captures(self) -> bool:
+        """Nobody may ask the device then, nor wait for it: it is done behind it."""
+        return bool(self._torch.cuda.is_current_stream_capturing())
+
     def send(self) -> None:
         """To the host, without waiting for it: nothing stays on the device."""
         torch = self._torch
+        if not self._flags or self._captures():
+            return
         flags, self._flags = self._flags, []
         by_device: Dict[Any, List[Tuple[Any, int]]] = {}
         for flag, number, stream in flags:
@@ -138,13 +144,16 @@ class Answers:
                 self._sent.append(([number for _, number in pairs], told, event))
 
     def are_there(self) -> bool:
-        return bool(self._sent) and all(event.query() for _, _, event in self._sent)
+        if not self._sent or self._captures():
+            return False
+        return all(event.query() for _, _, event in self._sent)
 
     def ask(self) -> List[int]:
         """Waits for the device. The blocks that came to other values, which are left
         alone from now on."""
-        if self._flags:
-            self.send()
+        if not (self._flags or self._sent) or self._captures():
+            return []
+        self.send()
         sent, self._sent = self._sent, []
         found: Set[int] = set()
         for numbers, told, event in sent:
