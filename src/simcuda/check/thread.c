@@ -222,6 +222,7 @@ static void polled(void)
     for (struct thread *at = threads; at; at = at->next)
         if (at != own)
             learn(at->known);
+    learn(departed); // a flag outlives who set it
     pthread_mutex_unlock(&lock);
 }
 
