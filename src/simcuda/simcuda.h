@@ -71,13 +71,23 @@ struct sim_work {
     const struct sim_effort *effort; // NULL: one kernel for the accesses
 };
 
-// What a piece of work reads and writes, in device memory.
+// Of each `step` bytes, counted from the first, the first `run`.
+struct sim_rows {
+    size_t step, run;
+};
+
+enum { SIM_ROWS = 2 };
+
+// What a piece of work reads and writes, in device memory. kernels.py of simcuda_torch has
+// it, too.
 struct sim_access {
     const void *address;
     size_t bytes;
     bool write;
     bool unread; // written without being read first
     bool gaps; // some of the bytes are not the tensor's
+    struct sim_rows rows[SIM_ROWS]; // where it lies; each holds by itself, and is one
+                                    // from the first on whose step is 0 that is not given
 };
 
 // Queues work behind everything that `stream` (a cudaStream_t, NULL is the legacy

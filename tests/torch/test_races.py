@@ -24,6 +24,7 @@ RIGHT = {
     "host_reads_before_the_copy_is_done": 3.0,
     "host_writes_while_the_batch_is_copied": 3.0,
     "gradients_of_another_stream": 3.0,
+    "columns_of_one_matrix": 8.0,
 }
 # The two places of each, as the source has them.
 PLACES = {
@@ -39,6 +40,7 @@ PLACES = {
     "host_reads_before_the_copy_is_done": ("kept.sum()", "kept.copy_(act"),
     "host_writes_while_the_batch_is_copied": ("batch.fill_(5.0)", "sent.copy_(batch"),
     "gradients_of_another_stream": ("weight.add_(grad)", "grad.add_(2.0)"),
+    "columns_of_one_matrix": ("both[:, 64:].fill_", "both[:, :columns].fill_"),
 }
 ORDERS = ("early", "late", "seed:21", "seed:24", "seed:26")
 

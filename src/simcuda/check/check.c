@@ -65,6 +65,8 @@ static void look(const struct sim_access *what, const struct sim_note *note,
     };
 
     access.look.note.bytes = what->bytes;
+    access.look.note.comb = sim_comb_intern(what->rows);
+    access.look.note.start = access.look.note.comb ? (uintptr_t)what->address : 0;
     sim_shadow_access((uintptr_t)what->address, what->bytes, &access.look);
 }
 

@@ -9,15 +9,15 @@
 #include "simcuda/simcuda.h"
 
 // Cells that remember nothing are looked for when there are so many more than last time.
-enum { SWEEP_AFTER = 1 << 15, READS_HERE = 2 };
+enum { SWEEP_AFTER = 1 << 15, OTHERS_HERE = 2, COMBS_MAX = 16 };
 
 struct cell {
     enum sim_content content;
     bool reused;
     bool written;
     struct sim_note write;
-    struct sim_note *reads; // and writes of threads that others have not heard of
-    unsigned read_count, read_capacity;
+    struct sim_note *others; // who reads, and writes that `write` says nothing of
+    unsigned other_count, other_capacity;
     unsigned next_free; // index + 1
 };
 
@@ -51,7 +51,7 @@ static unsigned take_cell(void)
 
 static void give_cell(unsigned index)
 {
-    free(cells[index].reads);
+    free(cells[index].others);
     cells[index] = (struct cell){.next_free = first_free};
     first_free = index + 1;
 }
@@ -81,17 +81,17 @@ static void take_out(struct sim_range *range)
 static unsigned copy_cell(unsigned from)
 {
     const unsigned index = take_cell();
-    const struct sim_note *reads = cells[from].reads;
-    const size_t bytes = cells[from].read_count * sizeof(*reads);
+    const struct sim_note *others = cells[from].others;
+    const size_t bytes = cells[from].other_count * sizeof(*others);
 
     cells[index] = cells[from];
-    cells[index].reads = NULL;
-    cells[index].read_capacity = cells[from].read_count;
+    cells[index].others = NULL;
+    cells[index].other_capacity = cells[from].other_count;
     if (bytes) {
-        cells[index].reads = malloc(bytes);
-        if (!cells[index].reads)
+        cells[index].others = malloc(bytes);
+        if (!cells[index].others)
             sim_fail("no memory for the checker's cells");
-        memcpy(cells[index].reads, reads, bytes);
+        memcpy(cells[index].others, others, bytes);
     }
     return index;
 }
@@ -165,21 +165,44 @@ static bool ordered(const struct sim_look *look, const struct sim_note *note)
            is_later(look, note);
 }
 
-static void compare(struct finds *finds, const struct cell *cell, uintptr_t address)
+static bool touches(const struct sim_note *note, const struct sim_range *range)
+{
+    return sim_comb_touches(note->comb, note->start, range->start,
+                            range->start + range->bytes);
+}
+
+static bool meets(const struct sim_look *look, const struct sim_note *note,
+                  const struct sim_range *range)
+{
+    return touches(note, range) &&
+           sim_combs_meet(look->note.comb, look->note.start, note->comb, note->start);
+}
+
+static bool clashes(const struct sim_look *look, const struct sim_note *note,
+                    const struct sim_range *range)
+{
+    return !ordered(look, note) && meets(look, note, range);
+}
+
+static void compare(struct finds *finds, const struct sim_range *range)
 {
     const struct sim_look *look = finds->look;
+    const struct cell *cell = cell_of(range);
+    const uintptr_t address = range->start;
 
+    if (!touches(&look->note, range))
+        return;
     if (cell->content == SIM_CONTENT_FREED && look->contents)
         report(finds, SIM_CLASH_FREED, cell, cell->written ? &cell->write : NULL,
                address);
-    else if (cell->written && !ordered(look, &cell->write))
+    else if (cell->written && clashes(look, &cell->write, range))
         report(finds, SIM_CLASH_WRITE, cell, &cell->write, address);
     if (cell->content == SIM_CONTENT_FRESH && look->contents && !look->write)
         report(finds, SIM_CLASH_FRESH, cell, NULL, address);
-    for (unsigned i = 0; i < cell->read_count; i++) {
-        const struct sim_note *note = &cell->reads[i];
+    for (unsigned i = 0; i < cell->other_count; i++) {
+        const struct sim_note *note = &cell->others[i];
 
-        if ((look->write || note->write) && !ordered(look, note))
+        if ((look->write || note->write) && clashes(look, note, range))
             report(finds, note->write ? SIM_CLASH_WRITE : SIM_CLASH_READ, cell, note,
                    address);
     }
@@ -189,16 +212,16 @@ static void compare(struct finds *finds, const struct cell *cell, uintptr_t addr
 
 static void append(struct cell *cell, const struct sim_note *note)
 {
-    if (cell->read_count == cell->read_capacity) {
-        const unsigned capacity = cell->read_count ? cell->read_count * 2 : READS_HERE;
-        struct sim_note *reads = realloc(cell->reads, capacity * sizeof(*reads));
+    if (cell->other_count == cell->other_capacity) {
+        const unsigned capacity = cell->other_count ? cell->other_count * 2 : OTHERS_HERE;
+        struct sim_note *others = realloc(cell->others, capacity * sizeof(*others));
 
-        if (!reads)
+        if (!others)
             sim_fail("no memory for the checker's cells");
-        cell->reads = reads;
-        cell->read_capacity = capacity;
+        cell->others = others;
+        cell->other_capacity = capacity;
     }
-    cell->reads[cell->read_count++] = *note;
+    cell->others[cell->other_count++] = *note;
 }
 
 // Threads of the program are not compared: what one does says nothing of another.
@@ -207,49 +230,93 @@ static bool is_apart(const struct sim_look *look, const struct sim_note *note)
     return look->note.host && note->host && !is_earlier(look, note);
 }
 
-// Of what the cell remembers only that stays which comes after the write, or is another
-// thread's.
+static bool covers(const struct sim_note *note, const struct sim_note *other)
+{
+    return sim_comb_covers(note->comb, note->start, other->comb, other->start);
+}
+
+// What is remembered of the access in this cell: all bytes, where there would be too much
+// to remember otherwise.
+static struct sim_note note_in(const struct cell *cell, const struct sim_look *look)
+{
+    struct sim_note note = look->note;
+
+    if (cell->other_count >= COMBS_MAX) {
+        note.comb = NULL;
+        note.start = 0;
+    }
+    note.write = look->write;
+    return note;
+}
+
+// Whether who is compared with `now` only finds all that it would find with `before`.
+// One that comes after nothing of the two, and that `now` meets only as it is remembered,
+// would be lost.
+static bool stands_for(const struct sim_note *now, const struct sim_look *look,
+                       const struct sim_note *before)
+{
+    return covers(&look->note, before) ||
+           (covers(now, before) && is_earlier(look, before));
+}
+
+static bool outlives(const struct sim_note *now, const struct sim_look *look,
+                     const struct sim_note *before)
+{
+    return is_later(look, before) || is_apart(look, before) ||
+           !stands_for(now, look, before);
+}
+
+static bool is_behind(const struct sim_look *look, const struct cell *cell)
+{
+    return cell->written && is_later(look, &cell->write) &&
+           covers(&cell->write, &look->note);
+}
+
+// Of what the cell remembers only that stays which comes after the write, is another
+// thread's, or lies beside it.
 static void set_write(struct cell *cell, const struct sim_look *look)
 {
+    const struct sim_note now = note_in(cell, look);
     unsigned kept = 0;
 
-    if (cell->written && is_later(look, &cell->write))
+    if (is_behind(look, cell))
         return;
-    for (unsigned i = 0; i < cell->read_count; i++)
-        if (is_later(look, &cell->reads[i]) || is_apart(look, &cell->reads[i]))
-            cell->reads[kept++] = cell->reads[i];
-    cell->read_count = kept;
-    if (cell->written && is_apart(look, &cell->write))
+    for (unsigned i = 0; i < cell->other_count; i++)
+        if (outlives(&now, look, &cell->others[i]))
+            cell->others[kept++] = cell->others[i];
+    cell->other_count = kept;
+    if (cell->written && outlives(&now, look, &cell->write))
         append(cell, &cell->write);
     cell->content = SIM_CONTENT_ANY;
     cell->reused = false;
     cell->written = true;
-    cell->write = look->note;
-    cell->write.write = true;
+    cell->write = now;
 }
 
 // Reads before this one need not be remembered: who comes after this comes after them.
 static void add_read(struct cell *cell, const struct sim_look *look)
 {
+    const struct sim_note now = note_in(cell, look);
     unsigned kept = 0;
 
-    if (cell->written && is_later(look, &cell->write))
+    if (is_behind(look, cell))
         return;
-    for (unsigned i = 0; i < cell->read_count; i++)
-        if (!is_earlier(look, &cell->reads[i]))
-            cell->reads[kept++] = cell->reads[i];
-    cell->read_count = kept;
-    append(cell, &look->note);
+    for (unsigned i = 0; i < cell->other_count; i++)
+        if (cell->others[i].write || !is_earlier(look, &cell->others[i]) ||
+            !covers(&now, &cell->others[i]))
+            cell->others[kept++] = cell->others[i];
+    cell->other_count = kept;
+    append(cell, &now);
 }
 
 static void forget_known(struct cell *cell)
 {
     unsigned kept = 0;
 
-    for (unsigned i = 0; i < cell->read_count; i++)
-        if (!is_known(&cell->reads[i]))
-            cell->reads[kept++] = cell->reads[i];
-    cell->read_count = kept;
+    for (unsigned i = 0; i < cell->other_count; i++)
+        if (!is_known(&cell->others[i]))
+            cell->others[kept++] = cell->others[i];
+    cell->other_count = kept;
     if (cell->written && is_known(&cell->write))
         cell->written = false;
     if (!cell->written && !kept)
@@ -258,7 +325,7 @@ static void forget_known(struct cell *cell)
 
 static bool is_empty(const struct cell *cell)
 {
-    return cell->content == SIM_CONTENT_ANY && !cell->written && !cell->read_count;
+    return cell->content == SIM_CONTENT_ANY && !cell->written && !cell->other_count;
 }
 
 static bool alike(const struct cell *a, const struct cell *b)
@@ -266,7 +333,7 @@ static bool alike(const struct cell *a, const struct cell *b)
     return a->content == b->content && a->reused == b->reused &&
            a->written == b->written &&
            (!a->written || !memcmp(&a->write, &b->write, sizeof(a->write))) &&
-           !a->read_count && !b->read_count;
+           !a->other_count && !b->other_count;
 }
 
 // Neighbours that remember the same are joined.
@@ -318,12 +385,14 @@ static void remember(uintptr_t start, uintptr_t end, const struct sim_look *look
 
         if (!range || range->start > at)
             range = enter(at, range ? range->start : end, take_cell());
+        at = range->start + range->bytes;
         forget_known(cell_of(range));
+        if (!touches(&look->note, range))
+            continue;
         if (look->write)
             set_write(cell_of(range), look);
         else
             add_read(cell_of(range), look);
-        at = range->start + range->bytes;
     }
 }
 
@@ -345,9 +414,9 @@ void sim_shadow_access(uintptr_t start, size_t bytes, const struct sim_look *loo
     cut_out(start, end);
     for (struct sim_range *range = first_in(start, end); range;
          range = first_in(range->start + range->bytes, end))
-        compare(&finds, cell_of(range), range->start);
+        compare(&finds, range);
     // One piece from now on, as nothing that is remembered comes after it.
-    if (look->write && !look->is_later && !look->note.host)
+    if (look->write && !look->is_later && !look->note.host && !look->note.comb)
         clear(start, end);
     remember(start, end, look);
 }
@@ -370,7 +439,7 @@ static void set_content(uintptr_t start, size_t bytes, enum sim_content content)
         forget_known(cell);
         cell->content = content;
         if (content == SIM_CONTENT_FRESH)
-            cell->reused = cell->written || cell->read_count;
+            cell->reused = cell->written || cell->other_count;
         at = range->start + range->bytes;
     }
 }

@@ -6,7 +6,9 @@
 //
 // Bytes that were always treated alike share a cell. A cell forgets what the program knows
 // to be done, as nothing can race with that any more; one that remembers nothing is
-// dropped from time to time, so that memory stays bounded by what is in flight.
+// dropped from time to time, so that memory stays bounded by what is in flight. Accesses
+// that touch only some of their bytes (comb.h) may share a cell and not meet; of many in
+// one cell the next is taken to touch all of it.
 //
 // Threads of the program are not compared with each other.
 //
@@ -17,6 +19,7 @@
 #include <stdint.h>
 
 #include "simcuda/check/clock.h"
+#include "simcuda/check/comb.h"
 
 // One access, as far as it is remembered.
 struct sim_note {
@@ -26,6 +29,8 @@ struct sim_note {
     unsigned site; // whose it was (report.h)
     uint64_t epoch;
     size_t bytes; // all of the access
+    const struct sim_comb *comb; // which of them; NULL: all
+    uintptr_t start; // of a comb, otherwise 0
 };
 
 // What may be read there.

@@ -247,6 +247,19 @@ static const char *name_of(const struct sides *sides)
 }
 
 // Pageable memory is taken at the call, or waited for.
+static struct sim_access access_of(const void *address, size_t pitch,
+                                   const struct copy *copy)
+{
+    const bool gaps = copy->rows > 1 && pitch > copy->width;
+
+    return (struct sim_access){
+        .address = address,
+        .bytes = span(pitch, copy->width, copy->rows),
+        .gaps = gaps,
+        .rows = {{.step = gaps ? pitch : 0, .run = copy->width}},
+    };
+}
+
 static size_t list_accesses(const struct copy *copy, const struct sides *sides,
                             bool captured, struct sim_access accesses[2])
 {
@@ -255,20 +268,13 @@ static size_t list_accesses(const struct copy *copy, const struct sides *sides,
     // What a replay copies between host addresses has values.
     if (captured && on_host(sides->to.place) && on_host(sides->from.place))
         return 0;
-    if (sides->to.place != SIM_PAGEABLE)
-        accesses[count++] = (struct sim_access){
-            .address = copy->to,
-            .bytes = span(copy->to_pitch, copy->width, copy->rows),
-            .write = true,
-            .unread = true,
-            .gaps = copy->rows > 1 && copy->to_pitch > copy->width,
-        };
+    if (sides->to.place != SIM_PAGEABLE) {
+        accesses[count] = access_of(copy->to, copy->to_pitch, copy);
+        accesses[count].write = true;
+        accesses[count++].unread = true;
+    }
     if (sides->from.place != SIM_PAGEABLE)
-        accesses[count++] = (struct sim_access){
-            .address = copy->from,
-            .bytes = span(copy->from_pitch, copy->width, copy->rows),
-            .gaps = copy->rows > 1 && copy->from_pitch > copy->width,
-        };
+        accesses[count++] = access_of(copy->from, copy->from_pitch, copy);
     return count;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "alias.hpp"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
@@ -24,6 +28,41 @@ bool has_gaps(const at::Tensor &tensor, size_t extent)
         if (tensor.stride(d) != 0)
             own *= static_cast<size_t>(tensor.size(d));
     return own < extent;
+}
+
+// Of each dimension whose rows leave gaps, the first and the last: whatever the dimensions
+// outside it are at, they are so many steps of what divides all their strides.
+static void find_rows(const at::Tensor &tensor, sim_rows (&rows)[SIM_ROWS])
+{
+    c10::SmallVector<std::pair<int64_t, int64_t>, 8> dims; // stride, size
+    for (int64_t d = 0; d < tensor.dim(); d++)
+        if (tensor.size(d) > 1 && tensor.stride(d))
+            dims.emplace_back(tensor.stride(d), tensor.size(d));
+    std::sort(dims.begin(), dims.end(), std::greater<>());
+
+    int64_t run = 1, step = 0;
+    for (const auto &dim : dims)
+        run += dim.first * (dim.second - 1);
+    int known = 0;
+    for (const auto &dim : dims) {
+        step = std::gcd(step, dim.first);
+        run -= dim.first * (dim.second - 1);
+        if (run >= step)
+            continue;
+        rows[known] = {static_cast<size_t>(step) * tensor.element_size(),
+                       static_cast<size_t>(run) * tensor.element_size()};
+        known = std::min(known + 1, SIM_ROWS - 1);
+    }
+}
+
+sim_access access_of(const at::Tensor &tensor, bool written, bool unread)
+{
+    const size_t extent = extent_bytes(tensor);
+    sim_access access = {tensor.const_data_ptr(),  extent, written, unread,
+                         has_gaps(tensor, extent), {}};
+    if (access.gaps)
+        find_rows(tensor, access.rows);
+    return access;
 }
 
 // A tensor without elements gets a storage of its own: a kernel that resizes it must not
@@ -72,11 +111,8 @@ at::Tensor Aliases::make(const at::Tensor &device)
 
 void Aliases::note(const at::Tensor &device, bool written, bool unread)
 {
-    if (device.numel() == 0)
-        return;
-    const size_t extent = extent_bytes(device);
-    accesses_.push_back(
-        {device.const_data_ptr(), extent, written, unread, has_gaps(device, extent)});
+    if (device.numel())
+        accesses_.push_back(access_of(device, written, unread));
 }
 
 static at::Tensor copy_of(const at::Tensor &host)

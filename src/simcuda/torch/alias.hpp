@@ -54,6 +54,9 @@ class Aliases
 size_t extent_bytes(const at::Tensor &tensor);
 bool has_gaps(const at::Tensor &tensor, size_t extent);
 
+// What touching all elements of a strided tensor is.
+sim_access access_of(const at::Tensor &tensor, bool written, bool unread);
+
 } // namespace simtorch
 
 #endif

@@ -72,12 +72,10 @@ void Footprint::add_tensor(const at::Tensor &tensor, bool written, bool unread)
         foreign_ = true;
         return;
     }
-    const size_t extent = extent_bytes(tensor);
-    if (!extent)
+    if (!tensor.numel())
         return;
-    (is_integral(tensor) ? integers_ : floats_) += extent;
-    accesses_.push_back(
-        {tensor.const_data_ptr(), extent, written, unread, has_gaps(tensor, extent)});
+    accesses_.push_back(access_of(tensor, written, unread));
+    (is_integral(tensor) ? integers_ : floats_) += accesses_.back().bytes;
 }
 
 void Footprint::add(const c10::IValue &value, bool written, bool unread)

@@ -349,8 +349,9 @@ static void what_memory_limits_takes_bytes_over_bandwidth(void)
     enum { BYTES = 33520000 }; // 10 us at 3352 GB/s
     char *const memory = device_memory(2 * BYTES);
     cudaStream_t stream = litmus_stream();
-    const struct sim_access accesses[] = {{.address = memory, .bytes = BYTES},
-                                          {memory + BYTES, BYTES, true, true, false}};
+    const struct sim_access accesses[] = {
+        {.address = memory, .bytes = BYTES},
+        {.address = memory + BYTES, .bytes = BYTES, .write = true, .unread = true}};
     const struct sim_work kernel = {.name = "copy"};
     const cudaEvent_t from = busy(stream, 1000);
 

@@ -176,6 +176,19 @@ def gradients_of_another_stream(edge: bool) -> float:
     return weight[0].item()
 
 
+def columns_of_one_matrix(edge: bool) -> float:
+    """Two streams fill columns, of which one is both's. In place of an edge it is not, as
+    what lies side by side in each row needs no order."""
+    side, columns = torch.cuda.Stream(), 64 if edge else 65
+    both = torch.zeros(128, 128, device="cuda")
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        both[:, :columns].fill_(3.0)
+    both[:, 64:].fill_(5.0)
+    torch.cuda.synchronize()
+    return both[7, 63].item() + both[7, 64].item()
+
+
 CASES: Dict[str, Callable[[bool], float]] = {
     case.__name__: case
     for case in (
@@ -188,6 +201,7 @@ CASES: Dict[str, Callable[[bool], float]] = {
         host_writes_while_the_batch_is_copied,
         gradients_of_another_stream,
         cloned_on_the_copy_stream,
+        columns_of_one_matrix,
     )
 }
 

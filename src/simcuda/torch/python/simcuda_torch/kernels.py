@@ -24,6 +24,7 @@ class Access(ctypes.Structure):
         ("write", ctypes.c_bool),
         ("unread", ctypes.c_bool),
         ("gaps", ctypes.c_bool),
+        ("rows", ctypes.c_size_t * 4),
     ]
 
 
