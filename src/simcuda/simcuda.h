@@ -86,8 +86,7 @@ struct sim_access {
     bool write;
     bool unread; // written without being read first
     bool gaps; // some of the bytes are not the tensor's
-    struct sim_rows rows[SIM_ROWS]; // where it lies; each holds by itself, and is one
-                                    // from the first on whose step is 0 that is not given
+    struct sim_rows rows[SIM_ROWS]; // where it lies: each holds; a step of 0: no more
 };
 
 // Queues work behind everything that `stream` (a cudaStream_t, NULL is the legacy

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simcuda/nccl/comm.h"
 #include "simcuda/nccl/scale.h"
+#include "simcuda/nccl/together.h"
 
 // With one rank every reduction but a scaled one is the identity, and what is gathered,
-// scattered or exchanged is the rank's own. A collective is not delayed to the end of its
-// group: on one rank nothing can wait for it.
+// scattered or exchanged is the rank's own. Such a collective is not delayed to the end of
+// its group: on one rank nothing can wait for it.
 
 bool sim_type_bytes(ncclDataType_t type, size_t count, size_t *bytes)
 {
@@ -46,74 +47,81 @@ ncclResult_t sim_comm_copy(void *to, const void *from, size_t bytes, cudaStream_
                : ncclSuccess;
 }
 
-static ncclResult_t pass_on(void *to, const void *from, size_t count, ncclDataType_t type,
-                            int root, ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t alone(const struct sim_call *call, size_t bytes)
 {
+    const ncclResult_t result = sim_comm_copy(call->to, call->from, bytes, call->stream);
+
+    if (result || (int)call->op < (int)ncclNumOps)
+        return result;
+    return sim_scale(call->to, call->count, call->type, call->op, call->stream);
+}
+
+static ncclResult_t perform(const struct sim_call *call)
+{
+    const ncclResult_t result = sim_comm_check(call->comm);
     size_t bytes;
-    const ncclResult_t result = sim_comm_check(comm);
 
     if (result)
         return result;
-    if (root < 0 || root >= comm->size || !sim_type_bytes(type, count, &bytes))
+    if (call->root < 0 || call->root >= call->comm->size ||
+        !sim_type_bytes(call->type, call->count, &bytes))
         return ncclInvalidArgument;
-    return sim_comm_copy(to, from, bytes, stream);
-}
-
-static ncclResult_t reduce(void *to, const void *from, size_t count, ncclDataType_t type,
-                           ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
-{
-    const ncclResult_t result = pass_on(to, from, count, type, root, comm, stream);
-
-    if (result || (int)op < (int)ncclNumOps)
-        return result;
-    return sim_scale(to, count, type, op, stream);
+    return call->comm->size == 1 ? alone(call, bytes)
+                                 : sim_together_add(call, sim_in_group());
 }
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return reduce(to, from, count, type, op, 0, comm, stream);
+    return perform(
+        &(struct sim_call){SIM_ALL_REDUCE, from, to, count, type, op, 0, comm, stream});
 }
 
 ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    return reduce(to, from, count, type, op, root, comm, stream);
+    return perform(
+        &(struct sim_call){SIM_REDUCE, from, to, count, type, op, root, comm, stream});
 }
 
 ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count,
                                ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                cudaStream_t stream)
 {
-    return reduce(to, from, count, type, op, 0, comm, stream);
+    return perform(&(struct sim_call){SIM_REDUCE_SCATTER, from, to, count, type, op, 0,
+                                      comm, stream});
 }
 
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream)
 {
-    return pass_on(to, from, count, type, root, comm, stream);
+    return perform(&(struct sim_call){SIM_BROADCAST, from, to, count, type, ncclSum, root,
+                                      comm, stream});
 }
 
 ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root,
                        ncclComm_t comm, cudaStream_t stream)
 {
-    return pass_on(buffer, buffer, count, type, root, comm, stream);
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    return pass_on(to, from, count, type, 0, comm, stream);
+    return perform(&(struct sim_call){SIM_ALL_GATHER, from, to, count, type, ncclSum, 0,
+                                      comm, stream});
 }
 
 ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type,
                           ncclComm_t comm, cudaStream_t stream)
 {
-    return pass_on(to, from, count, type, 0, comm, stream);
+    return perform(&(struct sim_call){SIM_ALL_TO_ALL, from, to, count, type, ncclSum, 0,
+                                      comm, stream});
 }
 
 ncclResult_t ncclGather(const void *from, void *to, size_t count, ncclDataType_t type,
                         int root, ncclComm_t comm, cudaStream_t stream)
 {
-    return pass_on(to, from, count, type, root, comm, stream);
+    return perform(&(struct sim_call){SIM_GATHER, from, to, count, type, ncclSum, root,
+                                      comm, stream});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simcuda/nccl/comm.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,24 +58,48 @@ ncclResult_t sim_comm_check(const struct ncclComm *comm)
     return atomic_load(&comm->aborted) ? ncclInvalidUsage : ncclSuccess;
 }
 
+ncclResult_t sim_comm_refuse(ncclResult_t result, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(last_error, sizeof(last_error), format, args);
+    va_end(args);
+    fprintf(stderr, "simcuda: error: NCCL: %s\n", last_error);
+    return result;
+}
+
+static struct ncclComm *create(int size, int rank)
+{
+    struct ncclComm *comm = calloc(1, sizeof(*comm));
+
+    if (!comm)
+        return NULL;
+    comm->rank = rank;
+    comm->size = size;
+    if (cudaGetDevice(&comm->device))
+        comm->device = 0;
+    return comm;
+}
+
 static ncclResult_t make(ncclComm_t *made, int size, int rank)
 {
     if (!made || size < 1 || rank < 0 || rank >= size)
         return ncclInvalidArgument;
-    if (size > 1) {
-        (void)snprintf(last_error, sizeof(last_error),
-                       "a communicator of %d ranks: simcuda has one rank so far", size);
-        fprintf(stderr, "simcuda: error: %s\n", last_error);
-        return ncclInvalidUsage;
-    }
-    struct ncclComm *comm = calloc(1, sizeof(*comm));
+    if (size > 1)
+        return sim_comm_refuse(ncclInvalidUsage,
+                               "a communicator of %d ranks in as many processes or "
+                               "threads: simcuda has one rank, or all in one group of "
+                               "one thread (ncclCommInitAll)",
+                               size);
+    *made = create(size, rank);
+    return *made ? ncclSuccess : ncclSystemError;
+}
 
-    if (!comm)
-        return ncclSystemError;
-    comm->rank = rank;
-    comm->size = size;
-    *made = comm;
-    return ncclSuccess;
+static void release(struct sim_clique *clique)
+{
+    if (clique && atomic_fetch_sub(&clique->references, 1) == 1)
+        free(clique);
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank,
@@ -102,8 +127,28 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int size, int rank, int 
 
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
 {
-    (void)devices;
-    return make(comms, count, 0);
+    struct sim_clique *clique;
+
+    if (!comms || count < 1)
+        return ncclInvalidArgument;
+    clique = calloc(1, sizeof(*clique) + (size_t)count * sizeof(*clique->ranks));
+    if (!clique)
+        return ncclSystemError;
+    atomic_init(&clique->references, count);
+    for (int rank = 0; rank < count; rank++) {
+        struct ncclComm *const comm = create(count, rank);
+
+        if (!comm) {
+            while (rank--)
+                free(comms[rank]);
+            free(clique);
+            return ncclSystemError;
+        }
+        comm->device = devices ? devices[rank] : rank;
+        comm->clique = clique;
+        clique->ranks[rank] = comms[rank] = comm;
+    }
+    return ncclSuccess;
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made,
@@ -126,6 +171,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    if (comm)
+        release(comm->clique);
     free(comm);
     return ncclSuccess;
 }
@@ -231,4 +278,34 @@ ncclResult_t ncclMemAlloc(void **pointer, size_t bytes)
 ncclResult_t ncclMemFree(void *pointer)
 {
     return cudaFree(pointer) ? ncclUnhandledCudaError : ncclSuccess;
+}
+
+// An event is recorded where it was created.
+static cudaError_t record(cudaEvent_t *event, const struct sim_lane *lane)
+{
+    cudaError_t error = cudaSetDevice(lane->comm->device);
+
+    if (!error)
+        error = cudaEventCreateWithFlags(event, cudaEventDisableTiming);
+    return error ? error : cudaEventRecord(*event, lane->stream);
+}
+
+ncclResult_t sim_lane_wait(const struct sim_lane *later, const struct sim_lane *earlier)
+{
+    cudaEvent_t event = NULL;
+    int device;
+
+    if (later->stream == earlier->stream && later->comm->device == earlier->comm->device)
+        return ncclSuccess;
+    if (cudaGetDevice(&device))
+        return ncclUnhandledCudaError;
+    cudaError_t error = record(&event, earlier);
+
+    if (!error)
+        error = cudaSetDevice(later->comm->device);
+    if (!error)
+        error = cudaStreamWaitEvent(later->stream, event, 0);
+    if (event && cudaEventDestroy(event))
+        error = cudaErrorUnknown;
+    return cudaSetDevice(device) || error ? ncclUnhandledCudaError : ncclSuccess;
 }

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 
 #include "simcuda/nccl/comm.h"
+#include "simcuda/nccl/together.h"
 
-// Point to point, with oneself: the sends and receives of a group are paired in the order
+// Point to point, with oneself or within the process: the sends and receives of a group are paired in the order
 // in which they came, when the outermost group ends.
 
 // The header declares these two without saying that they take nothing.
@@ -14,8 +15,8 @@ ncclResult_t ncclGroupEnd(void);
 struct transfer {
     void *buffer;
     size_t bytes;
-    ncclComm_t comm;
-    cudaStream_t stream;
+    int peer;
+    struct sim_lane lane;
     struct transfer *next;
 };
 
@@ -44,7 +45,7 @@ static ncclResult_t add(struct list *list, void *buffer, size_t count,
 
     if (!transfer)
         return ncclSystemError;
-    *transfer = (struct transfer){buffer, bytes, comm, stream, NULL};
+    *transfer = (struct transfer){buffer, bytes, peer, {comm, stream}, NULL};
     if (!list->first)
         list->last = &list->first;
     *list->last = transfer;
@@ -62,12 +63,15 @@ static void drop(struct list *list)
     }
 }
 
-// Takes the first receive of the send's communicator out of its list, or returns NULL.
-static struct transfer *take(struct list *list, ncclComm_t comm)
+// Takes the receive that the send is for out of its list, the first of several, or returns
+// NULL.
+static struct transfer *take(struct list *list, const struct transfer *send)
 {
+    const struct ncclComm *from = send->lane.comm;
+    const struct ncclComm *to = from->clique ? from->clique->ranks[send->peer] : from;
     struct transfer **place = &list->first;
 
-    while (*place && (*place)->comm != comm)
+    while (*place && ((*place)->lane.comm != to || (*place)->peer != from->rank))
         place = &(*place)->next;
     struct transfer *const found = *place;
 
@@ -76,40 +80,24 @@ static struct transfer *take(struct list *list, ncclComm_t comm)
     return found;
 }
 
-// Work that comes to `later` waits for what is on `earlier`.
-static ncclResult_t order(cudaStream_t later, cudaStream_t earlier)
-{
-    cudaEvent_t event;
-
-    if (later == earlier)
-        return ncclSuccess;
-    if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming))
-        return ncclUnhandledCudaError;
-    const cudaError_t recorded = cudaEventRecord(event, earlier);
-    const cudaError_t waited = recorded ? recorded : cudaStreamWaitEvent(later, event, 0);
-    const cudaError_t destroyed = cudaEventDestroy(event);
-
-    return waited || destroyed ? ncclUnhandledCudaError : ncclSuccess;
-}
-
 static ncclResult_t move(const struct transfer *send, const struct transfer *receive)
 {
     if (!receive || receive->bytes != send->bytes)
         return ncclInvalidUsage;
-    ncclResult_t result = order(receive->stream, send->stream);
+    ncclResult_t result = sim_lane_wait(&receive->lane, &send->lane);
 
     if (!result)
-        result =
-            sim_comm_copy(receive->buffer, send->buffer, send->bytes, receive->stream);
-    return result ? result : order(send->stream, receive->stream);
+        result = sim_comm_copy(receive->buffer, send->buffer, send->bytes,
+                               receive->lane.stream);
+    return result ? result : sim_lane_wait(&send->lane, &receive->lane);
 }
 
 static ncclResult_t flush(void)
 {
-    ncclResult_t result = ncclSuccess;
+    ncclResult_t result = sim_together_flush();
 
     for (const struct transfer *send = sends.first; send && !result; send = send->next) {
-        struct transfer *const receive = take(&receives, send->comm);
+        struct transfer *const receive = take(&receives, send);
 
         result = move(send, receive);
         free(receive);
@@ -131,6 +119,11 @@ ncclResult_t ncclRecv(void *buffer, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
     return add(&receives, buffer, count, type, peer, comm, stream);
+}
+
+bool sim_in_group(void)
+{
+    return depth;
 }
 
 ncclResult_t ncclGroupStart(void)
