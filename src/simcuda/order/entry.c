@@ -10,6 +10,7 @@
 #include "simcuda/check/thread.h"
 #include "simcuda/order/schedule.h"
 #include "simcuda/runtime/device.h"
+#include "simcuda/runtime/trace.h"
 #include "simcuda/simcuda.h"
 
 // A device's own queues are bounded, too: submission then waits for the oldest entries,
@@ -520,6 +521,7 @@ void sim_entry_enqueue(struct sim_entry *entry)
     sim_timeline_place(&entry->when, &entry->task.cost, entry->device);
     sim_entry_hold(entry);
     sim_check_entry(entry);
+    sim_trace_entry(entry);
     if (!entry->missing)
         make_runnable(entry);
 }

@@ -38,6 +38,12 @@ struct sim_lost {
     bool all; // anywhere on any device
 };
 
+// What a copy moves or a memset fills, for traces: the places are enum sim_place.
+struct sim_moved {
+    size_t bytes;
+    int from, to;
+};
+
 struct sim_task {
     const char *name;
     void (*run)(void *arg); // NULL: nothing to do but to keep the order
@@ -52,6 +58,7 @@ struct sim_task {
     enum cudaGraphNodeType type;
     bool uncapturable;
     struct sim_lost lost; // at each replay; read during the submission only
+    struct sim_moved moved;
 };
 
 cudaError_t sim_queue_submit(cudaStream_t stream, const struct sim_task *task);

@@ -309,6 +309,7 @@ static cudaError_t queue_copy(struct copy *copy, const struct sides *sides,
         .type = cudaGraphNodeTypeMemcpy,
         .cost = sim_cost_copy(&sides->to, &sides->from, bytes, staged),
         .lost = {accesses, count, false},
+        .moved = {bytes, (int)sides->from.place, (int)sides->to.place},
     };
 
     // Of an entry without `run` nothing is destroyed.
@@ -404,7 +405,12 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 
 int sim_read(void *stream, size_t bytes)
 {
-    SIM_ENTER();
+    SIM_TRACE("cudaMemcpyAsync");
+    const cudaError_t refused = sim_enter(__func__, __builtin_return_address(0));
+
+    if (refused)
+        return (int)refused;
+
     const struct sim_location to = {.place = SIM_PINNED},
                               from = {.place = SIM_DEVICE,
                                       .device = sim_device_activate()->index};
@@ -414,6 +420,7 @@ int sim_read(void *stream, size_t bytes)
                                       .name = "copy to the host",
                                       .type = cudaGraphNodeTypeMemcpy,
                                       .cost = sim_cost_copy(&to, &from, bytes, false),
+                                      .moved = {bytes, SIM_DEVICE, SIM_PINNED},
                                   }));
 }
 
@@ -469,6 +476,7 @@ static cudaError_t fill_bytes(void *to, int value, size_t bytes, cudaStream_t st
         .cost = sim_cost_fill(bytes, on_device),
         .type = cudaGraphNodeTypeMemset,
         .lost = {&written, 1, false},
+        .moved = {bytes, (int)location.place, (int)location.place},
     };
 
     return async || on_device ? sim_queue_submit(stream, &task)

@@ -147,8 +147,10 @@ cudaError_t sim_error(cudaError_t error)
 {
     if (!error && sim_asserted())
         error = cudaErrorAssert;
-    if (error)
+    if (error) {
         last_error = error;
+        sim_trace_failed(error);
+    }
     return error;
 }
 

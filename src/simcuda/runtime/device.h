@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/gpu.h"
+#include "simcuda/runtime/trace.h"
 
 // Registers a thread that every kernel is said to use.
 enum { SIM_DEVICES_MAX = 16, SIM_KERNEL_REGISTERS = 32 };
@@ -34,6 +35,7 @@ struct sim_device {
 cudaError_t sim_enter(const char *function, const void *caller);
 
 #define SIM_ENTER()                                                                      \
+    SIM_TRACE(__func__);                                                                 \
     do {                                                                                 \
         cudaError_t refused_ = sim_enter(__func__, __builtin_return_address(0));         \
         if (refused_)                                                                    \

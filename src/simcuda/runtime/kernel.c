@@ -209,6 +209,7 @@ static cudaError_t launch_named(const char *name, cudaStream_t stream)
 
 int sim_launch(const char *name, void *stream)
 {
+    SIM_TRACE("cuLaunchKernel");
     const cudaError_t refused = sim_enter("cuLaunchKernel", __builtin_return_address(0));
 
     if (refused)

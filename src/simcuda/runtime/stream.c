@@ -235,6 +235,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t func
 int sim_submit(void *stream, const struct sim_work *work,
                const struct sim_access *accesses, size_t count)
 {
+    SIM_TRACE("cudaLaunchKernel");
     const cudaError_t refused = sim_enter("sim_submit", __builtin_return_address(0));
 
     if (refused)
