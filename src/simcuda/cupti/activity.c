@@ -41,9 +41,8 @@ cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock)
     return CUPTI_SUCCESS;
 }
 
-AS_EXPORT CUptiResult CUPTIAPI
-cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
-                               CUpti_BuffersCallbackCompleteFunc complete)
+AS_EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
+    CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete)
 {
     CUPTI_ENTER();
     if (!request || !complete)
@@ -112,8 +111,8 @@ AS_EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext conte
 }
 
 // Sizes of device buffers and the like: there are none.
-AS_EXPORT CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute,
-                                                         size_t *bytes, void *value)
+AS_EXPORT CUptiResult CUPTIAPI
+cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes, void *value)
 {
     CUPTI_ENTER();
     (void)attribute;

@@ -116,14 +116,14 @@ struct sim_scale sim_time_scale(void)
 
     scale = (struct sim_scale){first.real_ns, first.theirs, 1};
     if (last.real_ns > first.real_ns)
-        scale.rate = (double)(last.theirs - first.theirs) /
-                     (double)(last.real_ns - first.real_ns);
+        scale.rate =
+            (double)(last.theirs - first.theirs) / (double)(last.real_ns - first.real_ns);
     pthread_mutex_unlock(&lock);
     return scale;
 }
 
 uint64_t sim_time_scaled(const struct sim_scale *scale, uint64_t ns)
 {
-    return scale->to + (uint64_t)(int64_t)((double)(int64_t)(ns - scale->from_ns) *
-                                           scale->rate);
+    return scale->to +
+           (uint64_t)(int64_t)((double)(int64_t)(ns - scale->from_ns) * scale->rate);
 }

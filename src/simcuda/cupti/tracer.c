@@ -123,7 +123,8 @@ static uint8_t memory_of(int place)
 
 static uint8_t direction_of(const struct sim_traced_work *work)
 {
-    const bool from_device = work->moved.from == SIM_DEVICE, to_device = work->moved.to == SIM_DEVICE;
+    const bool from_device = work->moved.from == SIM_DEVICE,
+               to_device = work->moved.to == SIM_DEVICE;
 
     if (from_device)
         return to_device ? CUPTI_ACTIVITY_MEMCPY_KIND_DTOD
@@ -162,25 +163,25 @@ static void add_kernel(const struct sim_traced_work *work)
 
 static void add_peer_copy(const struct sim_traced_work *work)
 {
-    sim_records_add(&(union sim_record){
-        .peer = {
-            .kind = CUPTI_ACTIVITY_KIND_MEMCPY2,
-            .copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP,
-            .srcKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
-            .dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
-            .bytes = work->moved.bytes,
-            .start = sim_time_device(work->start_ns),
-            .end = sim_time_device(work->end_ns),
-            .deviceId = (uint32_t)work->device,
-            .contextId = sim_cupti_context(work->device),
-            .streamId = stream_of(work),
-            .srcDeviceId = (uint32_t)work->peer,
-            .srcContextId = sim_cupti_context(work->peer),
-            .dstDeviceId = (uint32_t)work->device,
-            .dstContextId = sim_cupti_context(work->device),
-            .correlationId = work->correlation,
-            .graphNodeId = work->node,
-        }});
+    sim_records_add(
+        &(union sim_record){.peer = {
+                                .kind = CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                .copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP,
+                                .srcKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
+                                .dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
+                                .bytes = work->moved.bytes,
+                                .start = sim_time_device(work->start_ns),
+                                .end = sim_time_device(work->end_ns),
+                                .deviceId = (uint32_t)work->device,
+                                .contextId = sim_cupti_context(work->device),
+                                .streamId = stream_of(work),
+                                .srcDeviceId = (uint32_t)work->peer,
+                                .srcContextId = sim_cupti_context(work->peer),
+                                .dstDeviceId = (uint32_t)work->device,
+                                .dstContextId = sim_cupti_context(work->device),
+                                .correlationId = work->correlation,
+                                .graphNodeId = work->node,
+                            }});
 }
 
 static void add_copy(const struct sim_traced_work *work)
@@ -194,41 +195,39 @@ static void add_copy(const struct sim_traced_work *work)
     }
     if (!sim_records_wants(CUPTI_ACTIVITY_KIND_MEMCPY))
         return;
-    sim_records_add(&(union sim_record){
-        .copy = {
-            .kind = CUPTI_ACTIVITY_KIND_MEMCPY,
-            .copyKind = direction_of(work),
-            .srcKind = memory_of(work->moved.from),
-            .dstKind = memory_of(work->moved.to),
-            .bytes = work->moved.bytes,
-            .start = sim_time_device(work->start_ns),
-            .end = sim_time_device(work->end_ns),
-            .deviceId = (uint32_t)work->device,
-            .contextId = sim_cupti_context(work->device),
-            .streamId = stream_of(work),
-            .correlationId = work->correlation,
-            .graphNodeId = work->node,
-            .copyCount = 1,
-        }});
+    sim_records_add(&(union sim_record){.copy = {
+                                            .kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+                                            .copyKind = direction_of(work),
+                                            .srcKind = memory_of(work->moved.from),
+                                            .dstKind = memory_of(work->moved.to),
+                                            .bytes = work->moved.bytes,
+                                            .start = sim_time_device(work->start_ns),
+                                            .end = sim_time_device(work->end_ns),
+                                            .deviceId = (uint32_t)work->device,
+                                            .contextId = sim_cupti_context(work->device),
+                                            .streamId = stream_of(work),
+                                            .correlationId = work->correlation,
+                                            .graphNodeId = work->node,
+                                            .copyCount = 1,
+                                        }});
 }
 
 static void add_fill(const struct sim_traced_work *work)
 {
     if (!sim_records_wants(CUPTI_ACTIVITY_KIND_MEMSET))
         return;
-    sim_records_add(&(union sim_record){
-        .fill = {
-            .kind = CUPTI_ACTIVITY_KIND_MEMSET,
-            .bytes = work->moved.bytes,
-            .start = sim_time_device(work->start_ns),
-            .end = sim_time_device(work->end_ns),
-            .deviceId = (uint32_t)work->device,
-            .contextId = sim_cupti_context(work->device),
-            .streamId = stream_of(work),
-            .correlationId = work->correlation,
-            .memoryKind = memory_of(work->moved.to),
-            .graphNodeId = work->node,
-        }});
+    sim_records_add(&(union sim_record){.fill = {
+                                            .kind = CUPTI_ACTIVITY_KIND_MEMSET,
+                                            .bytes = work->moved.bytes,
+                                            .start = sim_time_device(work->start_ns),
+                                            .end = sim_time_device(work->end_ns),
+                                            .deviceId = (uint32_t)work->device,
+                                            .contextId = sim_cupti_context(work->device),
+                                            .streamId = stream_of(work),
+                                            .correlationId = work->correlation,
+                                            .memoryKind = memory_of(work->moved.to),
+                                            .graphNodeId = work->node,
+                                        }});
 }
 
 static void add_work(const struct sim_traced_work *work)
