@@ -71,6 +71,8 @@ int as_framework_bind(PyObject *torch, PyObject *helpers)
     take_label(torch);
     as_framework.use_count = find(torch, "_C._storage_Use_Count");
     PyErr_Clear();
+    as_framework.dispatch_keys = find(torch, "_C._dispatch_keys");
+    PyErr_Clear();
     as_framework.zero = Py_BuildValue("(i)", 0);
     as_framework.nothing = PyObject_CallFunction(as_framework.new_tensor, "i", 0);
     Py_INCREF(helpers);

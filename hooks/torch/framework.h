@@ -30,6 +30,7 @@ struct as_framework {
     PyObject *raw_stream; // device -> the current cudaStream_t as a number
     PyObject *backward_id; // -> -1 outside any backward
     PyObject *device_type; // torch.device
+    PyObject *dispatch_keys; // of a tensor; NULL where PyTorch does not say
     PyObject *use_count; // of a storage's _cdata; NULL where PyTorch does not say
     PyObject *zero; // (0,)
     PyObject *helpers; // our Python module with the slow paths

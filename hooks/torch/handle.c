@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "direct.h"
 #include "framework.h"
 #include "library.h"
 #include "stack.h"
@@ -24,6 +25,8 @@ struct handle {
     long long output; // of `node`
     PyObject *node; // the type of grad_fn: the node itself would be a cycle
 };
+
+static const char in_backward[] = "tensors saved while a backward ran";
 
 static const struct as_library *library;
 static PyObject *handle_type;
@@ -104,6 +107,13 @@ static bool is_itself(PyObject *tensor)
            as_framework_true(tensor, as_framework.name.requires_grad, &failed);
 }
 
+// The same for what answered in C.
+static bool is_itself_by(const struct as_direct *said, PyObject *tensor)
+{
+    return said->leaf &&
+           ((PyObject *)Py_TYPE(tensor) != as_framework.tensor || said->requires_grad);
+}
+
 static bool is_on_device(PyObject *tensor)
 {
     bool failed = false;
@@ -134,7 +144,7 @@ static const char *find_obstacle(const struct handle *handle, PyObject *tensor)
     if (handle->version < 0)
         return "saved tensors without a version";
     if (as_framework_in_backward())
-        return "tensors saved while a backward ran";
+        return in_backward;
     return NULL;
 }
 
@@ -227,6 +237,58 @@ static bool hand_over(struct handle *handle, PyObject *tensor)
     return false;
 }
 
+// Fills in what the library is told, which holds a new reference to the storage.
+static bool describe_by(const struct as_direct *said, PyObject *tensor,
+                        struct actswap_saved *saved)
+{
+    *saved = (struct actswap_saved){
+        .size = sizeof(*saved),
+        .device = said->device,
+        .address = said->address,
+        .bytes = said->bytes,
+        .used_bytes = said->used_bytes,
+        .stream = said->stream,
+        .version = (uint64_t)said->version,
+        .ref =
+            PyObject_CallMethodObjArgs(tensor, as_framework.name.untyped_storage, NULL),
+    };
+    PyErr_Clear();
+    return saved->ref;
+}
+
+// The same as hand_over() for what answered in C: a tensor that stays is asked nothing
+// more.
+static bool hand_over_by(struct handle *handle, const struct as_direct *said,
+                         PyObject *tensor)
+{
+    struct actswap_saved saved;
+    if (!as_handle_attach())
+        return false;
+    if (as_direct_in_backward()) {
+        library->note(in_backward);
+        library->tag(said->device, said->address, ACTSWAP_ACTIVATION);
+        return false;
+    }
+    if (!describe_by(said, tensor, &saved))
+        return false;
+    saved.category = said->view     ? role_of(handle, tensor)
+                     : handle->node ? ACTSWAP_ACTIVATION
+                                    : ACTSWAP_UNKNOWN;
+    saved.stack = as_stack_now();
+    handle->device = saved.device;
+    if (library->save(&saved, &handle->page)) {
+        handle->page = NULL;
+        handle->address = saved.address;
+        Py_DECREF((PyObject *)saved.ref);
+        return false;
+    }
+    if (as_view_take(&handle->view, tensor))
+        return true;
+    library->drop(handle->page); // what goes back on the device is the alias
+    handle->page = NULL;
+    return false;
+}
+
 // An alias whose data is nothing keeps the version counter alive and no memory.
 static void follow_only(struct handle *handle)
 {
@@ -239,12 +301,21 @@ static void follow_only(struct handle *handle)
 
 PyObject *as_handle_pack(PyObject *tensor)
 {
+    struct as_direct said;
     struct handle *handle = create();
     if (!handle)
         return NULL;
 
-    note_version(handle, tensor);
-    handle->is_itself = is_itself(tensor);
+    const bool direct = as_direct_ask(tensor, &said);
+    if (direct) {
+        handle->version = said.version;
+        handle->output = said.output;
+        handle->node = said.node;
+        handle->is_itself = is_itself_by(&said, tensor);
+    } else {
+        note_version(handle, tensor);
+        handle->is_itself = is_itself(tensor);
+    }
     if (handle->is_itself) {
         Py_INCREF(tensor);
         handle->tensor = tensor;
@@ -257,7 +328,7 @@ PyObject *as_handle_pack(PyObject *tensor)
         handle->tensor = tensor;
         return (PyObject *)handle;
     }
-    if (hand_over(handle, tensor))
+    if (direct ? hand_over_by(handle, &said, tensor) : hand_over(handle, tensor))
         follow_only(handle);
     return (PyObject *)handle;
 }

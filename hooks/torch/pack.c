@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "direct.h"
 #include "framework.h"
 #include "handle.h"
 #include "library.h"
@@ -35,6 +36,10 @@ static PyObject *module_bind(PyObject *module, PyObject *arguments)
     if (as_framework_bind(torch, helpers) || as_handle_bind(&library))
         return NULL;
     as_stack_bind(&library, torch, helpers);
+    PyObject *kinds = PyObject_CallMethod(helpers, "kinds", NULL);
+    as_direct_bind(kinds);
+    Py_XDECREF(kinds);
+    PyErr_Clear();
     if (!as_number_bind())
         library.note("autograd's count of nodes was not found: a backward through "
                      "recomputed blocks may round otherwise");

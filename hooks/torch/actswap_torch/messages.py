@@ -14,6 +14,27 @@ def _torch() -> Any:
     return sys.modules["torch"]
 
 
+def kinds() -> List[Any]:
+    """Tensors that answer differently, the first and all of its kind on the CPU."""
+    torch = _torch()
+    cpu = {"device": "cpu", "dtype": torch.float64}
+    with torch.inference_mode(False), torch.enable_grad():
+        plain = torch.empty_strided((3, 5), (7, 2), **cpu)
+        leaf = torch.empty(3, requires_grad=True, **cpu)
+        view = torch.empty(40, **cpu).as_strided((2, 3), (9, 2), 11)
+        changed = torch.empty(2, dtype=torch.int16, device="cpu").zero_().zero_()
+        return [
+            plain,
+            leaf,
+            view,
+            changed,
+            leaf * leaf,
+            leaf.unbind()[1],
+            torch.empty(3, dtype=torch.complex64, device="cpu").conj(),
+            torch.empty(3, device="meta"),
+        ]
+
+
 def _sample() -> str:
     """What this PyTorch says when a saved tensor was changed in place.
 
