@@ -19,7 +19,7 @@
 #include "pager/file.h"
 #include "track/digest.h"
 
-enum { FREE_PERCENT = 90 };
+enum { FREE_PERCENT = 90, PIECE_BYTES = 1 << 20 };
 
 // Free room inside of the file, by offset; neighbours are one.
 struct gap {
@@ -294,12 +294,51 @@ static uint64_t checksum_of(const void *data, size_t bytes)
     return as_digest_value(&digest);
 }
 
+// `piece` has room for PIECE_BYTES.
+static int compare_once(struct as_disk *disk, const struct as_extent *extent, void *piece)
+{
+    struct as_digest digest;
+    as_digest_start(&digest);
+    for (size_t at = 0; at < extent->bytes; at += PIECE_BYTES) {
+        const size_t rest = extent->bytes - at;
+        const size_t bytes = rest < PIECE_BYTES ? rest : PIECE_BYTES;
+        const int err = as_file_read(&disk->file, piece, bytes, extent->offset + at);
+        if (err)
+            return err;
+        as_digest_add(&digest, piece, bytes);
+    }
+    return as_digest_value(&digest) == extent->checksum ? 0 : -EBADMSG;
+}
+
+// While the host still has the bytes, a disk that does not keep them costs nothing.
+static int compare(struct as_disk *disk, const struct as_extent *extent)
+{
+    void *piece = aligned_alloc(AS_FILE_ALIGN, PIECE_BYTES);
+    if (!piece)
+        return -ENOMEM;
+    int err = compare_once(disk, extent, piece);
+    if (err)
+        err = compare_once(disk, extent, piece);
+    free(piece);
+    return err;
+}
+
 int as_disk_write(struct as_disk *disk, struct as_extent *extent, const void *data)
 {
     extent->checksum = checksum_of(data, extent->bytes);
-    const int err = as_file_write(&disk->file, data, extent->bytes, extent->offset);
+    int err = as_file_write(&disk->file, data, extent->bytes, extent->offset);
+    const bool written = !err;
+    if (written)
+        err = compare(disk, extent);
     pthread_mutex_lock(&disk->lock);
-    count_outcome(disk, "cannot write to the file in", err);
+    if (written && err == -EBADMSG) {
+        blame(disk, "other bytes came back at once than were written to", 0);
+        atomic_store(&disk->closed, true);
+    }
+    count_outcome(disk,
+                  written ? "cannot read back from the file in"
+                          : "cannot write to the file in",
+                  err);
     disk->totals.out_bytes += err ? 0 : extent->bytes;
     pthread_mutex_unlock(&disk->lock);
     return err;

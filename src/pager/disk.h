@@ -10,9 +10,11 @@
 // are given back are used again. Reads and writes go past the page cache where the file
 // system and the memory allow it, which is found out by trying.
 //
-// What comes back is what was written, or an error: it is compared with its checksum, read
-// a second time if that differs, and then given up. Errors of writing are counted, and
-// after AS_DISK_TRIES in a row nothing more is written; what is there is still read.
+// What is written is read back at once and compared: what does not come back as it went is
+// not written, and nothing more is. What comes back later is what was written, or an error:
+// it is compared with its checksum, read a second time if that differs, and then given up.
+// Errors of writing are counted, and after AS_DISK_TRIES in a row nothing more is written;
+// what is there is still read.
 //
 // Thread-safety: every function may be called from any thread, for different extents at
 // the same time. as_disk_take() and as_disk_write() want SIGXFSZ blocked.
@@ -46,8 +48,8 @@ int as_disk_take(struct as_disk *disk, size_t bytes, bool hollow,
                  struct as_extent *extent);
 void as_disk_give(struct as_disk *disk, const struct as_extent *extent);
 
-// A negative errno; of as_disk_read(): -EBADMSG if the bytes are not those that were
-// written.
+// A negative errno; -EBADMSG if the bytes are not those that were written. The reading
+// back of as_disk_write() is not counted as bytes read.
 int as_disk_write(struct as_disk *disk, struct as_extent *extent, const void *data);
 int as_disk_read(struct as_disk *disk, const struct as_extent *extent, void *data);
 

@@ -372,11 +372,36 @@ Test(pager_disk, bytes_that_come_back_changed_to_who_waits_are_read_again)
     expect_nothing_left();
 }
 
-Test(pager_disk, bytes_that_were_written_wrong_are_an_error_and_not_a_number)
+// Written wrong from the nth time on: nothing is lost, nothing more is written, and the
+// rest stays.
+static void write_wrong(int nth)
 {
     struct step step;
-    fake_file_spoil("pwrite", 1, true);
+    fake_file_reset();
+    fake_file_spoil("pwrite", nth, true);
+    for (int n = 0; n < 2; n++) {
+        forward(&step);
+        cr_expect_eq(backward(&step), 0);
+    }
+    cr_expect_gt(totals().kept[ACTSWAP_KEPT_DISK], 0);
+    cr_expect_eq(strncmp(totals().disk.problem, "disk: other bytes", 17), 0);
+    cr_expect_leq(totals().disk.out_bytes, (uint64_t)nth * BYTES);
+    put_in("/tmp:1GiB", 1 << 30);
+}
+
+Test(pager_disk, bytes_that_were_written_wrong_cost_the_disk_and_nothing_else)
+{
+    for (int nth = 1; nth < 12; nth++)
+        write_wrong(nth);
+    expect_nothing_left();
+}
+
+Test(pager_disk, bytes_that_change_once_they_were_written_are_an_error_and_not_a_number)
+{
+    struct step step;
     forward(&step);
+    as_pager_mark(fw.pager, ACTSWAP_FORWARD); // nothing is read ahead
+    fake_file_spoil("pread", 1, true);
     cr_expect_gt(backward(&step), 0);
     cr_expect_eq(strncmp(totals().disk.problem, "disk: other bytes", 17), 0);
     expect_nothing_left();
