@@ -38,6 +38,7 @@ def train(
         [TRAINER, *sizes], env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, (order, policy, more, done.stderr)
+    assert "simcuda: race" not in done.stderr, (order, policy, done.stderr)
     lines = done.stdout.splitlines()
     words = lines[-1].split() if watched else []
     figures = {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
@@ -93,7 +94,7 @@ def main() -> None:
         assert off_lines == plain, (order, off_lines, plain)
         assert off["released"] == off["out"] == 0
 
-        out_lines, out = train(order, "offload")
+        out_lines, out = train(order, "offload", ACTSWAP_SIM_CHECK="races")
         assert out_lines == plain, (order, out_lines, plain)
         assert out["out"] == out["in"] == out["released"] == moved, out
         assert out["pages"] == 0, out
