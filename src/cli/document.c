@@ -5,12 +5,26 @@
 #include "cli/field.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 static const char schema_name[] = "actswap.report/";
+
+// It begins as a report, and nothing but space is behind where it stopped being JSON.
+static bool is_cut_off(FILE *file, const json_error_t *where)
+{
+    int next = ' ';
+
+    rewind(file);
+    if (getc(file) != '{' || fseek(file, where->position, SEEK_SET))
+        return false;
+    while (next == ' ' || (next >= '\t' && next <= '\r'))
+        next = getc(file);
+    return next == EOF;
+}
 
 // Why it is no JSON, in words that help.
 static void explain_text(const char *path, FILE *file, const json_error_t *where)
@@ -23,7 +37,8 @@ static void explain_text(const char *path, FILE *file, const json_error_t *where
                        "the report %s is empty: its run ended before it wrote, or the "
                        "disk is full; leave the file out",
                        path);
-    } else if (json_error_code(where) == json_error_premature_end_of_input) {
+    } else if (json_error_code(where) == json_error_premature_end_of_input ||
+               is_cut_off(file, where)) {
         (void)as_error(AS_EXIT_USAGE,
                        "the report %s is cut off at line %d, column %d: copy it again, "
                        "or leave it out",

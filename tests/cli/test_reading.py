@@ -306,6 +306,11 @@ UNREADABLE = {
         "the report a/rank0.json is cut off at line 3, column 9: copy it again, or leave "
         "it out",
     ),
+    "cut_off_in_a_word_by_an_editor": (
+        '{\n"schema": "actswap.rep\n',
+        "the report a/rank0.json is cut off at line 2, column 22: copy it again, or "
+        "leave it out",
+    ),
     "newer": (
         {"schema": "actswap.report/2", "run": {"actswap": "9.1"}},
         "a/rank0.json is of schema actswap.report/2, this actswap (0.1.0) reads "

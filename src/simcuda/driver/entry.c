@@ -18,6 +18,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream);
 
 // By the names that programs ask for: without a suffix. Of several the first one that the
 // version of CUDA had; `own` is the one for per-thread streams.
+// Two, as an argument that is passed on would be replaced by what the header calls it now.
 #define FUNCTION(name, since, ours)                                                      \
     {                                                                                    \
 #name, since, (void (*)(void))(ours), NULL                                       \

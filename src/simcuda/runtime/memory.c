@@ -158,51 +158,58 @@ cudaError_t sim_memory_take(struct sim_device *device, void **address, size_t by
     return range ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-cudaError_t sim_memory_end(const void *address)
+// What begins at the address, with its book locked; NULL: nothing does.
+static struct sim_range *lock_range(const void *address, struct book **book)
 {
     const int device = device_of(address);
 
     if (device < 0)
+        return NULL;
+    *book = &books[device];
+    pthread_mutex_lock(&(*book)->lock);
+
+    struct sim_range *range = sim_ranges_find(&(*book)->ranges, (uintptr_t)address);
+
+    if (range && range->start == (uintptr_t)address)
+        return range;
+    pthread_mutex_unlock(&(*book)->lock);
+    return NULL;
+}
+
+cudaError_t sim_memory_end(const void *address)
+{
+    struct book *book;
+    struct sim_range *range = lock_range(address, &book);
+
+    if (!range)
         return cudaErrorInvalidValue;
 
-    struct book *book = &books[device];
+    const bool ours = !range->ending;
 
-    pthread_mutex_lock(&book->lock);
-    struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
-    const bool ours = range && range->start == (uintptr_t)address && !range->ending;
-
-    if (ours)
-        range->ending = true;
+    range->ending = true;
     pthread_mutex_unlock(&book->lock);
     return ours ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t sim_memory_give(void *address)
 {
-    const int device = device_of(address);
+    struct book *book;
+    struct sim_range *range = lock_range(address, &book);
 
-    if (device < 0)
+    if (!range)
         return cudaErrorInvalidValue;
 
-    struct book *book = &books[device];
+    const size_t bytes = range->bytes;
+    const unsigned pool = range->kind;
 
-    pthread_mutex_lock(&book->lock);
-    struct sim_range *range = sim_ranges_find(&book->ranges, (uintptr_t)address);
-    const bool ours = range && range->start == (uintptr_t)address;
-    const size_t bytes = ours ? range->bytes : 0;
-    unsigned pool = 0;
-
-    if (ours) {
-        madvise(address, range->bytes, MADV_DONTNEED);
-        sim_values_set(address, range->bytes, SIM_UNKNOWN);
-        pool = range->kind;
-        sim_ranges_give(&book->ranges, range);
-    }
+    madvise(address, bytes, MADV_DONTNEED);
+    sim_values_set(address, bytes, SIM_UNKNOWN);
+    sim_ranges_give(&book->ranges, range);
     pthread_mutex_unlock(&book->lock);
     sim_check_block(address, bytes, false);
     if (pool)
         sim_pool_got(pool - 1, bytes);
-    return ours ? cudaSuccess : cudaErrorInvalidValue;
+    return cudaSuccess;
 }
 
 void sim_memory_reset(const struct sim_device *device)
