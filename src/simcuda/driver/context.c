@@ -67,6 +67,8 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 {
     DRIVER_ENTER();
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
     struct cudaDeviceProp properties;
     const cudaError_t error = runtime->cudaGetDeviceProperties(&properties, device);
 
@@ -78,6 +80,8 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     DRIVER_ENTER();
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
     struct cudaDeviceProp properties;
     const cudaError_t error = runtime->cudaGetDeviceProperties(&properties, device);
 
@@ -110,6 +114,8 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     DRIVER_ENTER();
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
     int before;
     cudaError_t error = runtime->cudaGetDevice(&before);
 
@@ -183,6 +189,8 @@ CUresult cuCtxGetDevice(CUdevice *device)
 // The limits a context starts with: CUDA C++ Programming Guide.
 CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 {
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (limit) {
     case CU_LIMIT_STACK_SIZE:
         *value = 1024;
@@ -210,6 +218,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
     DRIVER_ENTER();
+    if (!text)
+        return CUDA_ERROR_INVALID_VALUE;
     *text = runtime->cudaGetErrorString((cudaError_t)error);
     return CUDA_SUCCESS;
 }
@@ -217,6 +227,8 @@ CUresult cuGetErrorString(CUresult error, const char **text)
 CUresult cuGetErrorName(CUresult error, const char **text)
 {
     DRIVER_ENTER();
+    if (!text)
+        return CUDA_ERROR_INVALID_VALUE;
     *text = runtime->cudaGetErrorName((cudaError_t)error);
     return CUDA_SUCCESS;
 }
@@ -224,6 +236,8 @@ CUresult cuGetErrorName(CUresult error, const char **text)
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     DRIVER_ENTER();
+    if (!status)
+        return CUDA_ERROR_INVALID_VALUE;
     enum cudaStreamCaptureStatus answer = cudaStreamCaptureStatusNone;
     const cudaError_t error = runtime->cudaStreamIsCapturing(stream, &answer);
 

@@ -136,6 +136,19 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle,
+                               unsigned int flags)
+{
+    (void)address, (void)handle, (void)flags;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr address)
+{
+    (void)address;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult cuMemsetD32Async(CUdeviceptr address, unsigned int value, size_t count,
                           CUstream stream)
 {

@@ -295,6 +295,8 @@ cudaError_t sim_virtual_retain(sim_physical *handle, const void *address)
     SIM_ENTER();
     struct piece *piece;
 
+    if (!handle)
+        return cudaErrorInvalidValue;
     pthread_mutex_lock(&lock);
     for (piece = pieces; piece; piece = piece->next)
         if (piece->mapped && number(address) - number(piece->mapped) < piece->bytes)
