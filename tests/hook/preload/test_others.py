@@ -125,12 +125,34 @@ def test_many_at_once_leave_nothing_behind(place: Place) -> None:
         subprocess.Popen(
             ["sleep", "0" if n % 10 else "60"], cwd=place.work, env=environment
         )
-        for n in range(60)
+        for n in range(200)
     ]
     for n, process in enumerate(started):
         if n % 10 == 0:
             process.kill()
     statuses = [process.wait(60) for process in started]
-    assert statuses == [0 if n % 10 else -9 for n in range(60)]
+    assert statuses == [0 if n % 10 else -9 for n in range(200)]
     assert place.files() == []
     assert [name for name in os.listdir("/dev/shm") if "actswap" in name] == []
+
+
+def test_many_that_use_the_device_leave_a_report_each(place: Place) -> None:
+    environment = place.environment | {
+        "LD_PRELOAD": str(place.library),
+        "ACTSWAP_SIM_GPU": "h100-80gb",
+        "ACTSWAP_LOG": "quiet",
+    }
+    started = [
+        subprocess.Popen(
+            [place.program("snippet"), "plain"],
+            cwd=place.work,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+        )
+        for _ in range(200)
+    ]
+    assert [process.wait(60) for process in started] == [0] * 200
+    assert len(place.reports()) == 200
+    assert all(report["peak"]["bytes"] == 7 << 20 for report in place.reports())
+    files = {file for file in place.work.rglob("*") if file.is_file()}
+    assert files == set(place.report_files())
