@@ -294,7 +294,7 @@ static uint64_t checksum_of(const void *data, size_t bytes)
     return as_digest_value(&digest);
 }
 
-// `piece` has room for PIECE_BYTES.
+// `piece` has room for the extent, or for PIECE_BYTES.
 static int compare_once(struct as_disk *disk, const struct as_extent *extent, void *piece)
 {
     struct as_digest digest;
@@ -313,7 +313,8 @@ static int compare_once(struct as_disk *disk, const struct as_extent *extent, vo
 // While the host still has the bytes, a disk that does not keep them costs nothing.
 static int compare(struct as_disk *disk, const struct as_extent *extent)
 {
-    void *piece = aligned_alloc(AS_FILE_ALIGN, PIECE_BYTES);
+    const uint64_t room = room_of(extent->bytes);
+    void *piece = aligned_alloc(AS_FILE_ALIGN, room < PIECE_BYTES ? room : PIECE_BYTES);
     if (!piece)
         return -ENOMEM;
     int err = compare_once(disk, extent, piece);
