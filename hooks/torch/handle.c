@@ -403,8 +403,12 @@ PyObject *as_handle_unpack(PyObject *object)
     as_handle_opened(handle->is_itself ? handle->tensor : Py_None);
     if (check_version(handle))
         return NULL;
-    if (handle->page)
-        return bring_back(handle);
+    if (handle->page) {
+        Py_INCREF(object); // others run while a disk is read
+        PyObject *tensor = bring_back(handle);
+        Py_DECREF(object);
+        return tensor;
+    }
     if (handle->address)
         library->used(handle->device, handle->address);
     Py_INCREF(handle->tensor);

@@ -98,6 +98,18 @@ static size_t holders(void *context, void *ref)
     return uses > 1 ? (size_t)uses - 1 : 0;
 }
 
+static void *pause_thread(void *context)
+{
+    (void)context;
+    return PyEval_SaveThread();
+}
+
+static void resume_thread(void *context, void *paused)
+{
+    (void)context;
+    PyEval_RestoreThread(paused);
+}
+
 const struct actswap_verbs as_verbs = {
     .size = sizeof(as_verbs),
     .allocate = allocate,
@@ -107,4 +119,6 @@ const struct actswap_verbs as_verbs = {
     .glue = "torch::autograd::PySavedVariableHooks::\n"
             "torch::autograd::SavedVariable::\n"
             "c10::impl::",
+    .pause = pause_thread,
+    .resume = resume_thread,
 };

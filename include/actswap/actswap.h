@@ -74,6 +74,12 @@ struct actswap_verbs {
     // save and say nothing of either, divided by newlines: the report leaves them out of
     // native stacks. NULL: there are none.
     const char *glue;
+
+    // Around a wait for a disk, in which this thread calls no other verb: it may let go of
+    // a lock that the framework's other threads need. resume() gets what pause() returned.
+    // NULL: there is none.
+    void *(*pause)(void *context);
+    void (*resume)(void *context, void *paused);
 };
 
 // Connects the one framework of this process. `verbs` and `context` must outlive it.

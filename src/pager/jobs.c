@@ -9,6 +9,7 @@
 #include "cuda/runtime.h"
 #include "cuda/thread.h"
 #include "pager/lane.h"
+#include "pager/pause.h"
 #include "pager/state.h"
 
 // Two keep a disk busy while the others compute checksums.
@@ -347,10 +348,13 @@ int as_jobs_read_now(struct as_pager *pager, struct actswap_page *page,
         return 0;
     }
     struct as_before before;
+    const struct as_pause pause = as_pause_begin(pager);
     as_guard_enter(&before);
-    const int err = buffer->event ? as_cuda_event_synchronize(buffer->event) : 0;
+    int err = buffer->event ? as_cuda_event_synchronize(buffer->event) : 0;
     as_guard_leave(&before);
-    return err ? -EIO : as_disk_read(pager->disk, &page->extent, buffer->host);
+    err = err ? -EIO : as_disk_read(pager->disk, &page->extent, buffer->host);
+    as_pause_end(&pause);
+    return err;
 }
 
 void as_jobs_destroy(struct as_jobs *jobs)

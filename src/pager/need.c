@@ -11,6 +11,7 @@
 #include "pager/fetch.h"
 #include "pager/keep.h"
 #include "pager/lane.h"
+#include "pager/pause.h"
 #include "pager/spill.h"
 #include "pager/state.h"
 #include "track/ledger.h"
@@ -71,13 +72,28 @@ static void note_use(struct as_pager *pager, const struct actswap_page *page)
                      as_clock_ns() - page->saved_ns);
 }
 
+// Whoever brings it in may wait for a disk, and then for what this thread holds.
+static void await_arrival(struct as_pager *pager, struct actswap_page *page)
+{
+    pthread_mutex_lock(&pager->lock);
+    const bool arriving = page->arriving;
+    pthread_mutex_unlock(&pager->lock);
+    if (!arriving)
+        return;
+    const struct as_pause pause = as_pause_begin(pager);
+    pthread_mutex_lock(&pager->lock);
+    while (page->arriving)
+        pthread_cond_wait(&pager->moved, &pager->lock);
+    pthread_mutex_unlock(&pager->lock);
+    as_pause_end(&pause);
+}
+
 // True if the page is on the device: *out is filled in and the page is in use from now.
 static bool find_resident(struct as_pager *pager, struct actswap_page *page,
                           struct actswap_resident *out, struct found *found)
 {
+    await_arrival(pager, page);
     pthread_mutex_lock(&pager->lock);
-    while (page->arriving)
-        pthread_cond_wait(&pager->moved, &pager->lock);
     bool resident = page->ref;
     if (page->early || !page->needs)
         note_order(pager, page);

@@ -6,6 +6,7 @@
 
 #include "core/settings.h"
 #include "pager/lane.h"
+#include "pager/pause.h"
 #include "pager/state.h"
 
 // Written ahead: this share of what is pinned. Read ahead: so many at a time.
@@ -106,9 +107,10 @@ static int try_take(struct as_pager *pager, size_t bytes, struct as_buffer *buff
     return page->on_disk ? 0 : -EAGAIN;
 }
 
-static int steal_any(struct as_pager *pager, size_t bytes, struct as_buffer *buffer)
+static int await_take(struct as_pager *pager, size_t bytes, struct as_buffer *buffer)
 {
     int err;
+    const struct as_pause pause = as_pause_begin(pager);
     pthread_mutex_lock(&pager->lock);
     while ((err = try_take(pager, bytes, buffer)) == -EAGAIN)
         if (!as_jobs_wait(pager->jobs)) {
@@ -116,6 +118,17 @@ static int steal_any(struct as_pager *pager, size_t bytes, struct as_buffer *buf
             break;
         }
     pthread_mutex_unlock(&pager->lock);
+    as_pause_end(&pause);
+    return err;
+}
+
+static int steal_any(struct as_pager *pager, size_t bytes, struct as_buffer *buffer)
+{
+    pthread_mutex_lock(&pager->lock);
+    int err = try_take(pager, bytes, buffer);
+    pthread_mutex_unlock(&pager->lock);
+    if (err == -EAGAIN)
+        err = await_take(pager, bytes, buffer);
     return err ? -ENOMEM : 0;
 }
 
@@ -201,16 +214,26 @@ void as_spill_ahead(struct as_pager *pager)
            begin_read(pager, page, &buffer));
 }
 
+static bool is_hosted(struct as_pager *pager, const struct actswap_page *page)
+{
+    pthread_mutex_lock(&pager->lock);
+    const bool hosted = !page->job && page->buffer.host;
+    pthread_mutex_unlock(&pager->lock);
+    return hosted;
+}
+
 // Waits for a read that has begun; one that has not leaves its buffer.
 static bool join_read(struct as_pager *pager, struct actswap_page *page,
                       struct as_buffer *buffer)
 {
     buffer->host = NULL;
+    const struct as_pause pause = as_pause_begin(pager);
     pthread_mutex_lock(&pager->lock);
     while (page->job && !as_jobs_cancel_read(pager->jobs, page, buffer))
         as_jobs_wait(pager->jobs);
     const bool there = page->buffer.host;
     pthread_mutex_unlock(&pager->lock);
+    as_pause_end(&pause);
     return there;
 }
 
@@ -237,11 +260,10 @@ static int read_loose(struct as_pager *pager, struct actswap_page *page, void **
     return err;
 }
 
-int as_spill_fetch(struct as_pager *pager, struct actswap_page *page, void **loose)
+static int fetch(struct as_pager *pager, struct actswap_page *page, void **loose)
 {
     struct as_buffer buffer;
-    *loose = NULL;
-    if (!pager->settings->disk || join_read(pager, page, &buffer))
+    if (join_read(pager, page, &buffer))
         return 0;
     if (!buffer.host && as_slab_take(pager->slab, page->bytes, &buffer) &&
         as_spill_take(pager, page->bytes, &buffer))
@@ -252,6 +274,14 @@ int as_spill_fetch(struct as_pager *pager, struct actswap_page *page, void **loo
     }
     install(pager, page, &buffer);
     return 0;
+}
+
+int as_spill_fetch(struct as_pager *pager, struct actswap_page *page, void **loose)
+{
+    *loose = NULL;
+    if (!pager->settings->disk || is_hosted(pager, page))
+        return 0;
+    return fetch(pager, page, loose);
 }
 
 // --- The end

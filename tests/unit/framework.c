@@ -70,6 +70,40 @@ void framework_use_disk(uint64_t pinned_bytes)
     as_pager_mark(fw.pager, ACTSWAP_FORWARD);
 }
 
+static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool paused;
+
+void framework_lock(void)
+{
+    pthread_mutex_lock(&big);
+}
+
+void framework_unlock(void)
+{
+    pthread_mutex_unlock(&big);
+}
+
+static void *pause_thread(void *context)
+{
+    assert(!paused && !context);
+    paused = true;
+    framework_unlock();
+    return &big;
+}
+
+static void resume_thread(void *context, void *before)
+{
+    assert(paused && !context && before == &big);
+    framework_lock();
+    paused = false;
+}
+
+void framework_use_lock(void)
+{
+    fw.verbs.pause = pause_thread;
+    fw.verbs.resume = resume_thread;
+}
+
 void framework_tell_holders(void)
 {
     fw.verbs.holders = holders;

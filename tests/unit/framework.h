@@ -46,6 +46,12 @@ void framework_use_disk(uint64_t pinned_bytes);
 // From now on it says who holds a storage.
 void framework_tell_holders(void);
 
+// From now on threads that call the pager have to hold this lock, which the pager lets go
+// of while it waits for the disk.
+void framework_lock(void);
+void framework_unlock(void);
+void framework_use_lock(void);
+
 struct storage *storage_create(size_t bytes, void *stream);
 struct storage *storage_share(struct storage *storage);
 void storage_drop(struct storage *storage);

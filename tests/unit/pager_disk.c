@@ -5,6 +5,7 @@
 #include "pager/pager.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,36 @@ Test(pager_disk, lanes_that_run_late_are_waited_for)
         forward(&step);
         cr_expect_eq(backward(&step), 0);
     }
+    expect_nothing_left();
+}
+
+static void *need_first(void *step)
+{
+    framework_lock();
+    cr_expect_eq(need_one(step, 0), 0);
+    framework_unlock();
+    return NULL;
+}
+
+Test(pager_disk, whoever_waits_for_it_lets_others_go_on)
+{
+    struct step step;
+    pthread_t threads[2];
+    framework_use_lock();
+    framework_lock();
+    forward(&step);
+    framework_unlock();
+    fake_file_hold("pread");
+    cr_assert_eq(pthread_create(&threads[0], NULL, need_first, &step), 0);
+    fake_file_await_held("pread");
+    framework_lock();
+    framework_unlock();
+    cr_assert_eq(pthread_create(&threads[1], NULL, need_first, &step), 0);
+    fake_file_let_through("pread");
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    framework_lock();
+    cr_expect_eq(backward(&step), 0);
     expect_nothing_left();
 }
 
