@@ -248,7 +248,7 @@ enum actswap_fault {
     ACTSWAP_FAULT_STATE, // it left the model, or the script, in another state
     ACTSWAP_FAULT_INPUT, // its input has changed in place
     ACTSWAP_FAULT_PARAMETER, // its parameters have changed in place
-    ACTSWAP_FAULT_BUFFER, // it writes a buffer that cannot be put back
+    ACTSWAP_FAULT_BUFFER, // it writes a tensor that cannot be put back
     ACTSWAP_FAULT_CHECKPOINT, // the script recomputes it, or a part of it, itself
     ACTSWAP_FAULT_HOOKS, // hooks of the script would run again
     ACTSWAP_FAULT_SAVES, // the script's own saved tensor hooks are at work

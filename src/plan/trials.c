@@ -19,7 +19,7 @@ static const struct {
     {ACTSWAP_FAULT_INPUT, "its input is changed in place before its backward"},
     {ACTSWAP_FAULT_PARAMETER, "its parameters change before its backward"},
     {ACTSWAP_FAULT_ERROR, "run again, it raised an error"},
-    {ACTSWAP_FAULT_BUFFER, "it writes a buffer that cannot be put back"},
+    {ACTSWAP_FAULT_BUFFER, "it writes a tensor that cannot be put back"},
     {ACTSWAP_FAULT_RANDOM, "run again, it drew other random numbers"},
     {ACTSWAP_FAULT_STATE, "run again, it left other state behind"},
     {ACTSWAP_FAULT_COUNT, "run again, it saved another number of tensors"},

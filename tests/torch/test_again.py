@@ -38,7 +38,22 @@ PUT_BACK: Dict[str, List[str]] = {
     "SpectralModel": [STATE, "buffers"],
     "GradSwitchedModel": [STATE],
     "RoutingModel": ["buffers"],
+    "GlobalObjectModel": [STATE],
+    "InHelperModel": [STATE],
+    "HelperModuleModel": [STATE],
+    "ClosureCountModel": [STATE],
+    "ClosureGeneratorModel": [GENERATORS, STATE],
+    "HostGeneratorModel": [GENERATORS],
+    "ClassCountModel": [STATE],
+    "FunctionCountModel": [STATE],
+    "DefaultCountModel": [STATE],
+    "ArraySumModel": [STATE],
+    "OwnSeedModel": [STATE],
+    "HooksInsideModel": [STATE],
+    "ContextModel": [STATE],
+    "SideModel": [STATE],
 }
+WRITES = "it writes a tensor that cannot be put back"
 # Blocks that are left alone, and why.
 LEFT = {
     "IteratorModel": "run again, it left other state behind",
@@ -55,6 +70,14 @@ LEFT = {
     "SteppedBetweenModel": "its parameters change before its backward",
     "FrozenFirstModel.blocks.0": "no backward has come to it yet, so that it was not "
     "tried",
+    "ClosureTensorModel": "run again, it saved other values",
+    "ReadGlobalModel": "run again, it saved other values",
+    "CountedGlobalModel": "run again, it left other state behind",
+    "TensorCountModel": WRITES,
+    "TensorSumModel": WRITES,
+    "GlobalTensorModel": WRITES,
+    "GradientHooksModel": "hooks of the script would run again",
+    "GradientInsideModel": "run again, it raised an error",
     "CompiledModel.blocks.1": "compiled, scripted or with a forward of its own",
 }
 
@@ -69,11 +92,15 @@ STOCK = {
     "own_function": "CheckpointError",
     "trained_mode": "CheckpointError",
     "raises_again": "ValueError",
+    "transform_inside": "RuntimeError",
 } | dict.fromkeys(
     "python_random numpy_random own_generator global_generator counter global_counter "
     "iterator batch_norm spectral replaced_buffer remembers makes_anew cache user_hooks "
     "grad_switched accumulated other_values other_draw stepped_between starts_late "
-    "starts_on_host".split(),
+    "starts_on_host global_object global_object_in_helper helper_module closure_count "
+    "closure_generator closure_tensor host_generator class_count function_count "
+    "default_count tensor_count array_sum written_late read_global counted_global "
+    "context_variable functional own_seed hooks_inside own_state_in_context".split(),
     OTHER,
 )
 REENTRANT = ["called_twice", "shared", "frozen_first", "odd_outputs", "compiled"]
@@ -101,7 +128,7 @@ def of(name: str, table: Dict[str, Any], otherwise: Any) -> Any:
 def test_no_bit_and_nothing_else_differs(trained: Any, policy: str) -> None:
     plain, other = trained["off"][0][0], trained[policy][0][0]
 
-    assert len(plain) > 40
+    assert len(plain) > 70 and not any(isinstance(said, str) for said in plain.values())
     # What starts to differ on the host alone is found by the next trial, and said.
     late = {"starts_on_host"}
     assert {kind for kind in plain if plain[kind] != other[kind]} == late
@@ -114,6 +141,9 @@ def test_each_block_is_run_again_or_says_why_not(trained: Any, policy: str) -> N
     assert told["blocks_found"] == len(told["blocks"]) > 100
 
     for row in told["blocks"]:
+        if row["block"].startswith("WrittenLate"):
+            assert (row["reason"], row["broken_step"]) == (WRITES, row["proven_step"] + 2)
+            continue
         if row["block"].startswith("Starts"):
             assert row["reason"].endswith("it saved other values")
             assert row["proven_step"] < row["broken_step"]
@@ -122,8 +152,8 @@ def test_each_block_is_run_again_or_says_why_not(trained: Any, policy: str) -> N
         assert (row["block"], row["reason"]) == (row["block"], why)
         assert row["decision"] == ("keep" if why else "recompute")
         if not why:
-            # Three steps, in one of which some are tried again; others run twice in each.
-            assert row["trials"] + row["recomputed"] in (3, 6)
+            # Three steps, in one of which some are tried again; some run twice or thrice.
+            assert row["trials"] + row["recomputed"] in (3, 6, 9)
             assert min(row["trials"], row["recomputed"]) >= 1
             assert row["put_back"] == of(row["block"], PUT_BACK, [])
 
@@ -146,7 +176,7 @@ def test_gradients_of_a_block_that_starts_to_misbehave_are_refused(
 
 def test_what_starts_to_misbehave_is_found_and_said(trained: Any) -> None:
     report = trained["recompute"][1]
-    said = [w for w in report["warnings"] if "stopped to be the same" in w]
+    said = [w for w in report["warnings"] if "block Starts" in w]
 
     assert len(said) == 6 and all("Model.blocks." in w for w in said)
     assert sum("the step's gradients were refused" in w for w in said) >= BLOCKS - 1
@@ -161,7 +191,7 @@ def test_stock_checkpoint_is_wrong_where_others_are_not(trained: Any, how: str) 
     stock = Run([CASE, f"--stock={how}", *names], environment(policy="off")).result()[0]
     plain = trained["off"][0][0]
     found = {
-        name: said if isinstance(said, str) else OTHER
+        name: said.split(":")[0] if isinstance(said, str) else OTHER
         for name, said in stock.items()
         if said != plain[name]
     }

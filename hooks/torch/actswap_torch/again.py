@@ -4,10 +4,12 @@ a trial, to see whether they come out the same."""
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import itertools
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import state
 from .samples import Answers, Sample, is_parameter
@@ -77,8 +79,9 @@ class Known:
     def __init__(self) -> None:
         self.containers: List[Any] = []
         self.generators: List[Any] = []
-        self.globals: List[Tuple[Dict[str, Any], str]] = []
+        self.variables: Dict[Any, Any] = {}  # by key
         self.buffers: List[Tuple[Dict[str, Any], str]] = []
+        self.tensors: List[Any] = []  # weak; that it can get at, and no buffers
 
 
 class Entry:
@@ -91,7 +94,8 @@ class Entry:
         self.enter_modes = state.ambience(torch)
         self.random = state.Random(torch, devices, known.generators)
         self.snapshot = state.take(state.dictionaries(modules) + known.containers)
-        self.globals = [(space, key, space[key]) for space, key in known.globals]
+        self.context = contextvars.copy_context()
+        self.variables = [(v, v.get()) for v in known.variables.values()]
         self.parameters = [
             (parameter, parameter._version)
             for parameters in self._dictionaries(1)
@@ -104,24 +108,29 @@ class Entry:
                 for buffers, name in known.buffers
                 if buffers.get(name) is not None
             ]
+        self.others = [
+            ((id(original), name), buffer, buffer._version)
+            for (original, copy) in self.snapshot[2 : self._end() : 4]
+            for name, buffer in copy.items()
+            if buffer is not None
+        ]
+        tensors = (reference() for reference in known.tensors)
+        self.tensors = state.versions(t for t in tensors if t is not None)
+        self.late: List[Any] = []
 
     def _dictionaries(self, which: int) -> List[Any]:
         """Of each module its attributes (0), parameters, buffers (2) or modules."""
-        count = len(self.snapshot) - len(self.known.containers)
-        return [copy for _, copy in self.snapshot[which:count:4]]
-
-    def note_buffers(self) -> None:
-        """At the exit. Those that changed beside what is known."""
-        known = {(id(buffers), name) for buffers, name, _ in self.buffers}
-        self.still = [
-            (buffer, buffer._version)
-            for (original, copy) in self.snapshot[2 : self._end() : 4]
-            for name, buffer in copy.items()
-            if buffer is not None and (id(original), name) not in known
-        ]
+        return [copy for _, copy in self.snapshot[which : self._end() : 4]]
 
     def _end(self) -> int:
         return len(self.snapshot) - len(self.known.containers)
+
+    def note_tensors(self) -> None:
+        """At the exit. Those that were written, beside what is known."""
+        known = {(id(buffers), name) for buffers, name, _ in self.buffers}
+        others = [(b, version) for key, b, version in self.others if key not in known]
+        self.still = [(buffer, buffer._version) for buffer, _ in others]
+        self.late = written([*others, *self.tensors])
 
     def changed(self) -> Optional[Tuple[Any, int]]:
         """A parameter or buffer that is not what it was, with the version it had."""
@@ -134,21 +143,43 @@ class Entry:
         """Runs it as at the entry, and leaves nothing behind."""
         random = state.Random(self.torch, self.devices, self.known.generators)
         now = state.take([container for container, _ in self.snapshot])
-        values = [(space, key, space.get(key)) for space, key, _ in self.globals]
+        values = [(variable, variable.get()) for variable, _ in self.variables]
         try:
             self.random.put()
             state.put_all(self.snapshot)
-            for space, key, value in self.globals:
-                space[key] = value
+            for variable, value in self.variables:
+                variable.put(value)
             for buffers, name, buffer in self.buffers:
                 buffers[name] = buffer.clone()
-            with self.enter_modes():
-                return body()
+            with self._unwritten():
+                return self.context.copy().run(self._run_inside, body)
         finally:
             state.put_all(now)
-            for space, key, value in values:
-                space[key] = value
+            for variable, value in values:
+                variable.put(value)
             random.put()
+
+    def _run_inside(self, body: Callable[[], Any]) -> Any:
+        with self.enter_modes():
+            return body()
+
+    @contextlib.contextmanager
+    def _unwritten(self) -> Iterator[None]:
+        """Nobody knew that these would be written: there is no copy from the entry, but
+        they will be what they are now."""
+        torch = self.torch
+        keep_version = torch.autograd._unsafe_preserve_version_counter
+        with contextlib.ExitStack() as stack, torch.no_grad():
+            for tensor in self.late:
+                stack.enter_context(keep_version(tensor))
+                stack.callback(tensor.detach().copy_, tensor.detach().clone())
+            with torch.enable_grad():
+                yield
+
+
+def written(tensors: List[Tuple[Any, int]]) -> List[Any]:
+    """Those whose version is not that any more."""
+    return [tensor for tensor, version in tensors if tensor._version != version]
 
 
 class Call:
@@ -192,6 +223,7 @@ class Segment:
         found = state.Found()
         state.walk(self.torch, (*call.args, *call.kwargs.values()), found, set())
         call.objects = [pair for pair in state.take(found.containers)]
+        call.entry.tensors += state.versions(found.tensors)
         call.sample = Sample(self.torch, next(TURNS))
         self.calls.append(call)
 
@@ -207,7 +239,7 @@ class Segment:
         for place, tensor in enumerate(tensors_of(self.torch, output)):
             reference = weakref.ref(tensor)
             self.made[id(tensor)] = (reference, call, place, tensor._version)
-        self.calls[-1].entry.note_buffers()
+        self.calls[-1].entry.note_tensors()
 
     def end(self, output: Any) -> None:
         """The forward of the last call is over."""
@@ -313,8 +345,10 @@ class Segment:
     def compare(self, call: Call) -> None:
         """What it saved, as far as it was run again, with what its forward saved."""
         self.sample.take()
+        if call.entry.late:
+            self.answers.fail(call.number, self.pack.FAULT_BUFFER)
         if not call.sample.compares(self.sample):
-            self.answers.fail(call.number)
+            self.answers.fail(call.number, self.pack.FAULT_ERROR)
         else:
             self.answers.add(call.sample.differs(self.sample), call.number)
 

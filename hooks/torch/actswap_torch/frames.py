@@ -13,6 +13,7 @@ STANDING = ("forward",)
 PASSING = (
     *("run", "_named", "_decided", "_forgotten", "_failed", "run_hooked"),
     *("open_holder", "open", "_try", "run_again", "run_call_again", "again", "run_body"),
+    "_run_inside",
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, List
 
 class _Thread(threading.local):
     pushed = False  # our hooks are at the bottom of this thread's stack
-    lent = False  # and were taken off for a function transform
+    lent: Any = None  # those of ours that were taken off for a function transform
 
 
 class SavedTensorHooks:
@@ -40,7 +40,7 @@ class SavedTensorHooks:
 
     def push(self) -> None:
         thread = self._thread
-        if thread.pushed or thread.lent or self._top() is not None:
+        if thread.pushed or thread.lent is not None or self._top() is not None:
             return
         if not self._autograd._saved_tensors_hooks_is_enabled():
             return
@@ -80,12 +80,22 @@ class SavedTensorHooks:
             run((end,), (gradient,), False, False, (), True, True)
             self._last.append((start, end, gradient))
 
+    def _take_off(self) -> List[Any]:
+        """All of ours that nothing of the script's lies on, those of a block as well."""
+        taken = []
+        while (top := self._top()) is not None and is_ours(self._pack, top[0]):
+            taken.append(top if len(top) > 1 else (self._pack.pack, self._pack.unpack))
+            self._autograd._pop_saved_tensors_default_hooks()
+            if top[0] is self._pack.pack:
+                break
+        return taken
+
     def disable(self, original: Callable) -> Callable:
         """For torch._C._autograd._saved_tensors_hooks_disable."""
 
         def disable(message: str, fail_if_non_empty: bool = True) -> None:
-            if fail_if_non_empty and self.pop():
-                self._thread.lent = True
+            if fail_if_non_empty and self._thread.lent is None:
+                self._thread.lent = self._take_off() or None
             original(message, fail_if_non_empty)
 
         return disable
@@ -95,9 +105,9 @@ class SavedTensorHooks:
 
         def enable() -> None:
             original()
-            if self._thread.lent:
-                self._thread.lent = False
-                self.push()
+            lent, self._thread.lent = self._thread.lent, None
+            for pair in reversed(lent or ()):
+                self._autograd._push_saved_tensors_default_hooks(*pair)
 
         return enable
 
@@ -120,6 +130,10 @@ class SavedTensorHooks:
             return put_back(tensors, opened)
 
         return saved_tensors
+
+
+def is_ours(pack: Any, hook: Any) -> bool:
+    return hook is pack.pack or getattr(hook, "__module__", "").startswith(__package__)
 
 
 def put_back(tensors: Any, opened: List[Any]) -> Any:

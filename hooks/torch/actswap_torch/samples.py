@@ -116,9 +116,9 @@ class Answers:
             stream = self._torch.cuda.current_stream(flag.device)
             self._flags.append((flag, number, stream))
 
-    def fail(self, number: int) -> None:
-        """It cannot be sampled."""
-        self._pack.tried(number, 1 << self._pack.FAULT_ERROR, 0, 0, 0, True)
+    def fail(self, number: int, fault: int) -> None:
+        """It is left alone from now on."""
+        self._pack.tried(number, 1 << fault, 0, 0, 0, True)
 
     def _captures(self) -> bool:
         """Nobody may ask the device then, nor wait for it: it is done behind it."""

@@ -13,8 +13,11 @@ import sys
 import types
 from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
+from . import reach
+
 MOST = 4096  # values that are looked at
 LONGEST = 4096  # of a container that is copied
+LARGEST = 1 << 20  # bytes of an array that is
 DEPTH = 4
 # Nobody's state, or state of its own kind.
 CLOSED = (
@@ -34,7 +37,7 @@ KINDS = (list, dict, set, collections.deque, bytearray)
 BASES = (collections.OrderedDict, *KINDS)
 # Whose instances other threads may be at work on.
 OTHERS = {"torch", "threading", "_thread", "queue", "multiprocessing", "concurrent"}
-OTHERS |= {"asyncio", "logging", "tqdm", "io", "_io", "weakref"}
+OTHERS |= {"asyncio", "logging", "tqdm", "io", "_io", "weakref", __package__}
 
 Snapshot = List[Tuple[Any, Any]]  # containers with copies of them
 
@@ -51,7 +54,20 @@ def base_of(container: Any) -> Any:
     return next(base for base in BASES if isinstance(container, base))
 
 
+def is_array(value: Any) -> bool:
+    """NumPy's, of numbers, and not so large that copies of it would be noticed."""
+    numpy = sys.modules.get("numpy")
+    return (
+        numpy is not None
+        and isinstance(value, numpy.ndarray)
+        and not value.dtype.hasobject
+        and value.nbytes <= LARGEST
+    )
+
+
 def copy_of(container: Any) -> Any:
+    if is_array(container):
+        return container.copy()
     if isinstance(container, dict):
         return dict(dict.items(container))
     base = base_of(container)
@@ -67,6 +83,8 @@ def is_alike(a: Any, b: Any) -> bool:
 
 
 def is_changed(container: Any, before: Any) -> bool:
+    if is_array(container):
+        return bool(container.tobytes() != before.tobytes())
     base = base_of(container)
     if base.__len__(container) != len(before):
         return True
@@ -82,6 +100,9 @@ def is_changed(container: Any, before: Any) -> bool:
 
 def put(container: Any, before: Any) -> None:
     """What did not change is not touched: others may be reading."""
+    if is_array(container):
+        container[...] = before
+        return
     base = base_of(container)
     if isinstance(container, dict):
         for key in [key for key, _ in dict.items(container) if key not in before]:
@@ -119,18 +140,22 @@ class Found:
 
     def __init__(self) -> None:
         self.containers: List[Any] = []
+        self.tensors: List[Any] = []
         self.generators: List[Any] = []
         self.iterators = False  # which cannot be put back
 
 
 def walk(torch: Any, values: Any, found: Found, seen: Set[int]) -> None:
-    closed = (*CLOSED, torch.Tensor, torch.nn.Module)
+    closed = (*CLOSED, torch.nn.Module)
     pending = [(value, 0) for value in values]
     while pending and len(seen) < MOST:
         value, depth = pending.pop()
         if isinstance(value, closed) or id(value) in seen:
             continue
         seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            found.tensors.append(value)
+            continue
         inner = _open(torch, value, found)
         if depth < DEPTH:
             pending += [(item, depth + 1) for item in inner]
@@ -142,6 +167,8 @@ def _open(torch: Any, value: Any, found: Found) -> Any:
         found.generators.append(value)
     elif isinstance(value, (tuple, frozenset)):
         return value
+    elif is_array(value):
+        found.containers.append(value)
     elif isinstance(value, KINDS):
         if base_of(value).__len__(value) > LONGEST:
             return ()
@@ -170,16 +197,27 @@ def script_globals(modules: List[Any]) -> Iterator[Dict[str, Any]]:
         while hasattr(forward, "_actswap_original"):
             forward = forward._actswap_original
         space = getattr(forward, "__globals__", None)
-        path = str((space or {}).get("__file__", ""))
-        if space is None or id(space) in seen or "site-packages" in path:
+        if space is None or id(space) in seen or not reach.is_of_a_script(space):
             continue
         seen.add(id(space))
         yield space
 
 
-def plain_globals(space: Dict[str, Any]) -> Dict[str, Any]:
+def plain_globals(space: Dict[str, Any]) -> List[reach.Variable]:
     kinds = (bool, int, float, str)
-    return {k: v for k, v in list(space.items()) if isinstance(v, kinds)}
+    names = [name for name, value in list(space.items()) if isinstance(value, kinds)]
+    return [reach.Variable(space, name) for name in names]
+
+
+def versions(tensors: Any) -> List[Tuple[Any, int]]:
+    """Of those that have one."""
+    found = []
+    for tensor in tensors:
+        try:
+            found.append((tensor, tensor._version))
+        except Exception:  # made in inference mode, or no more than a tracer's
+            continue
+    return found
 
 
 # --- Random generators

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Set, Tuple
 
 from . import again, state
+from .reach import Reach
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -19,6 +20,8 @@ def alike(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(alike, a, b))
+    if hasattr(a, "tobytes") and hasattr(b, "tobytes"):
+        return bool(a.tobytes() == b.tobytes())
     return type(a) is type(b)
 
 
@@ -64,20 +67,35 @@ class Trial(again.Segment):
         for tensor in again.tensors_of(torch, [*call.args, *call.kwargs.values()]):
             self._count(self.inputs, tensor)
         self.known = known
-        found = state.Found()
+        self._look_around(modules)
+        super().add(call, modules, devices, known)
+        self._take_buffers(modules)
+
+    def _look_around(self, modules: Any) -> None:
+        """For all that the block may change beside what is a module's by its kind."""
+        torch, known = self.torch, self.known
+        found, reach = state.Found(), Reach(modules)
         own = [value for module in modules for value in module.__dict__.values()]
         spaces = list(state.script_globals(modules))
-        seen: Set[int] = set()
-        state.walk(torch, own, found, seen)
+        seen = {
+            id(tensor)
+            for module in modules
+            for table in (module._parameters, module._buffers)
+            for tensor in table.values()
+        }
+        state.walk(torch, [*own, *reach.values], found, seen)
         state.walk(torch, [v for s in spaces for v in _containers(torch, s)], found, seen)
         if found.iterators:
             self.blame(self.pack.FAULT_STATE)
         known.generators = found.generators
+        known.tensors = [again.weakref.ref(tensor) for tensor in found.tensors]
         taken = {id(container) for container in known.containers}
         self.deep = state.take([c for c in found.containers if id(c) not in taken])
-        self.spaces = [(space, state.plain_globals(space)) for space in spaces]
-        super().add(call, modules, devices, known)
-        self._take_buffers(modules)
+        variables = [v for space in spaces for v in state.plain_globals(space)]
+        variables += reach.variables.values()
+        self.variables = [(variable, variable.get()) for variable in variables]
+        parameters = [p for m in modules for p in m._parameters.values()]
+        self.hooked = [(p, _hooks_of(p)) for p in parameters if p is not None]
 
     def _take_buffers(self, modules: Any) -> None:
         known = {(id(buffers), name) for buffers, name in self.known.buffers}
@@ -127,14 +145,18 @@ class Trial(again.Segment):
         changed = [pair for pair in self.deep if state.is_changed(*pair)]
         self.known.containers += [container for container, _ in changed]
         call.objects += changed
-        for space, before in self.spaces:
-            for key, value in before.items():
-                if space.get(key) is not value and (space, key) not in self.known.globals:
-                    self.known.globals.append((space, key))
-                    entry.globals.append((space, key, value))
+        for variable, before in self.variables:
+            if (
+                variable.get() is not before
+                and variable.key() not in self.known.variables
+            ):
+                self.known.variables[variable.key()] = variable
+                entry.variables.append((variable, before))
+        if any(_hooks_of(parameter) != before for parameter, before in self.hooked):
+            self.blame(pack.FAULT_HOOKS)
         self._note_changed_buffers(entry)
         if (
-            entry.globals
+            entry.variables
             or call.objects
             and any(state.is_changed(*pair) for pair in call.objects)
             or any(state.is_changed(*pair) for pair in entry.snapshot)
@@ -142,8 +164,10 @@ class Trial(again.Segment):
             self.repairs |= pack.REPAIR_STATE
         self.watched = [c for c, _ in (*entry.snapshot, *call.objects)]
         self.left_behind = [state.copy_of(container) for container in self.watched]
-        self.left_globals = [space.get(key) for space, key, _ in entry.globals]
+        self.left_values = [variable.get() for variable, _ in entry.variables]
         super().note_results(output)
+        if entry.late:
+            self.blame(pack.FAULT_BUFFER)
 
     def end(self, output: Any) -> None:
         try:
@@ -283,8 +307,8 @@ class Trial(again.Segment):
         for container, before in zip(self.watched, self.left_behind):
             if not alike(before, state.copy_of(container)):
                 self.blame(self.pack.FAULT_STATE)
-        for (space, key, _), before in zip(entry.globals, self.left_globals):
-            if not alike(before, space.get(key)):
+        for (variable, _), before in zip(entry.variables, self.left_values):
+            if not alike(before, variable.get()):
                 self.blame(self.pack.FAULT_STATE)
 
     def finish_again(self) -> None:
@@ -297,6 +321,11 @@ def _address(tensor: Any) -> int:
         return int(tensor.untyped_storage().data_ptr())
     except Exception:  # sparse, or a wrapper: it has none
         return 0
+
+
+def _hooks_of(parameter: Any) -> int:
+    after = getattr(parameter, "_post_accumulate_grad_hooks", None)
+    return len(parameter._backward_hooks or ()) + len(after or ())
 
 
 def _containers(torch: Any, space: Dict[str, Any]) -> List[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from again_faults import KINDS
+from again_places import KINDS
 from again_models import BATCH, STEPS, WIDTH
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -82,14 +82,12 @@ def train(name: str, stock: str = "") -> Any:
 
 
 def attempt(name: str, stock: str) -> Any:
-    if not stock:
-        return train(name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return train(name, stock)
     except Exception as error:
-        return type(error).__name__, []
+        return f"{type(error).__name__}: {error}"[:300], []
 
 
 if __name__ == "__main__":

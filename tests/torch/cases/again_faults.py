@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models whose blocks do other things when they are run again, at once or later."""
 
+import io
 import random
 from typing import Any, Callable
 
@@ -103,12 +104,12 @@ def starts_late() -> Any:
     """Other values from the fiftieth step on, by a count that nobody can see."""
 
     def make() -> Callable:
-        steps = [0]
+        calls = io.BytesIO()
 
         def forward(self: Any, x: Any) -> Any:
             again = torch._C._current_graph_task_id() != -1
-            steps[0] += not again
-            return self.body(x + (again and steps[0] > 49 * BLOCKS))
+            calls.write(b"" if again else b".")
+            return self.body(x + (again and calls.tell() > 49 * BLOCKS))
 
         return forward
 
@@ -122,12 +123,12 @@ def starts_on_host() -> Any:
     """The same in memory of the host, which samples do not look at."""
 
     def make() -> Callable:
-        steps, ones = [0], torch.ones(64)
+        calls, ones = io.BytesIO(), torch.ones(64)
 
         def forward(self: Any, x: Any) -> Any:
             again = torch._C._current_graph_task_id() != -1
-            steps[0] += not again
-            many = ones + (again and steps[0] > 5 * BLOCKS)
+            calls.write(b"" if again else b".")
+            many = ones + (again and calls.tell() > 5 * BLOCKS)
             mean = (many * self.up.bias[0].cpu()).mean().cuda()
             return self.body(x) + (mean - mean.detach())
 
