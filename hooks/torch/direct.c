@@ -328,6 +328,13 @@ bool as_direct_ask(PyObject *tensor, struct as_direct *said)
     return false;
 }
 
+bool as_direct_stop(void)
+{
+    const bool was = state == PROVEN;
+    state = OFF;
+    return was;
+}
+
 bool as_direct_in_backward(void)
 {
     return torch.task() != -1;

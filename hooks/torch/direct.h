@@ -35,6 +35,9 @@ void as_direct_bind(PyObject *kinds);
 // False: Python has to be asked; no exception is set. Else `said` has a new reference.
 bool as_direct_ask(PyObject *tensor, struct as_direct *said);
 
+// Asks no more. True: it did.
+bool as_direct_stop(void);
+
 // Like as_framework_in_backward(); only after as_direct_ask() was true.
 bool as_direct_in_backward(void);
 

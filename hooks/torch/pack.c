@@ -145,6 +145,14 @@ static PyObject *module_renewed(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
+// in_python() -> whether tensors were asked in C, which is over.
+static PyObject *module_in_python(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(as_direct_stop());
+}
+
 static PyObject *module_values(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -457,6 +465,7 @@ static PyMethodDef methods[] = {
     {"tried", module_tried, METH_VARARGS, NULL},
     {"skipped", module_skipped, METH_VARARGS, NULL},
     {"renewed", module_renewed, METH_O, NULL},
+    {"in_python", module_in_python, METH_NOARGS, NULL},
     {"values", module_values, METH_NOARGS, NULL},
     {"enter", module_enter, METH_O, NULL},
     {"leave", module_leave, METH_O, NULL},
