@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the forwards that a script has written down get at by name: globals, what they close
-over, attributes of classes, and the same of what they call."""
+"""What the forwards that a script has written down get at by name: globals, what they
+close over, attributes of classes, and the same of what they call."""
 
 from __future__ import annotations
 
