@@ -22,6 +22,7 @@
 #include "track/roots.h"
 #include "track/site.h"
 #include "track/steps.h"
+#include "track/telemetry.h"
 
 AS_EXPORT int actswap_abi_version(void)
 {
@@ -68,10 +69,19 @@ AS_EXPORT void actswap_detach(void)
     if (!engine)
         return;
     as_roots_collect_last(engine->roots);
+    if (engine->settings.cupti && as_cupti_end)
+        as_cupti_end();
     as_pager_attach(engine->pager, NULL, NULL);
     atomic_store(&engine->attached, false);
     // An interrupted Python kills itself next, and then nothing of ours runs at exit.
     as_engine_write_now(engine);
+}
+
+// What the thread does from here on may be another part's.
+static void note_place(const struct as_engine *engine)
+{
+    if (engine->settings.cupti && as_cupti_place)
+        as_cupti_place();
 }
 
 // --- Saved tensors
@@ -127,15 +137,20 @@ AS_EXPORT int actswap_need(struct actswap_page *page, void *stream,
 
     if (!engine || !page || !HAS(struct actswap_resident, ref, out->size))
         return -EINVAL;
-    return as_pager_need(engine->pager, page, stream, out);
+    const int err = as_pager_need(engine->pager, page, stream, out);
+
+    note_place(engine);
+    return err;
 }
 
 AS_EXPORT void actswap_used(int device, const void *address)
 {
     struct as_engine *engine = as_engine_get();
 
-    if (engine)
-        as_ledger_use(engine->ledger, device, address);
+    if (!engine)
+        return;
+    as_ledger_use(engine->ledger, device, address);
+    note_place(engine);
 }
 
 AS_EXPORT uint32_t actswap_stack(const char *frames)
@@ -191,11 +206,13 @@ AS_EXPORT int actswap_block(enum actswap_edge edge, uint64_t block, void *stream
         const enum actswap_verdict verdict = as_plan_enter(engine->plan, block);
 
         as_pager_block(engine->pager, edge, block, verdict, stream);
+        note_place(engine);
         return (int)verdict;
     }
     as_pager_block(engine->pager, edge, block, ACTSWAP_KEEP, stream);
     as_plan_exit(engine->plan);
     as_place_leave(block);
+    note_place(engine);
     return 0;
 }
 
@@ -258,10 +275,14 @@ AS_EXPORT void actswap_renewed(uint64_t block)
 
 AS_EXPORT void actswap_part(enum actswap_edge edge, uint64_t part)
 {
+    const struct as_engine *engine = as_engine_get();
+
     if (edge == ACTSWAP_ENTER)
         as_place_enter(part);
     else
         as_place_leave(part);
+    if (engine)
+        note_place(engine);
 }
 
 AS_EXPORT void actswap_block_name(uint64_t block, const char *name)
@@ -376,6 +397,14 @@ static const enum as_phase phases[] = {
     [ACTSWAP_AGAIN_END] = AS_PHASE_BACKWARD,
 };
 
+static void mark_device_times(struct as_engine *engine, enum as_phase phase)
+{
+    as_telemetry_phase(phase);
+    if (engine->settings.cupti && as_cupti_begin && atomic_load(&engine->used))
+        as_cupti_begin();
+    note_place(engine);
+}
+
 AS_EXPORT int actswap_mark(enum actswap_moment moment)
 {
     struct as_engine *engine = as_engine_get();
@@ -401,6 +430,7 @@ AS_EXPORT int actswap_mark(enum actswap_moment moment)
     if ((moment == ACTSWAP_BACKWARD || moment == ACTSWAP_STEP) &&
         atomic_load(&engine->used))
         as_engine_identify(engine);
+    mark_device_times(engine, phases[moment]);
     if (moment == ACTSWAP_STEP && atomic_load(&engine->used))
         as_engine_write_sometimes(engine);
     return 0;

@@ -138,6 +138,13 @@ void as_engine_card_seen(int device, uint64_t used_bytes, uint64_t total_bytes);
 void as_engine_out_of_memory(uint64_t asked_bytes, uint64_t allocated_bytes,
                              uint64_t reserved_bytes);
 
+// --- To the hooks: the device's own clock (hooks/cupti/cupti.h), which a program that is
+// made of the engine alone does not have
+
+__attribute__((weak)) void as_cupti_begin(void);
+__attribute__((weak)) void as_cupti_place(void);
+__attribute__((weak)) void as_cupti_end(void);
+
 // --- For the C interface
 
 // Device memory was taken: begins the report, once.

@@ -190,6 +190,12 @@ static int read_digest(struct as_settings *settings, const char *value,
     return read_switch(&settings->digest, value, complaint);
 }
 
+static int read_cupti(struct as_settings *settings, const char *value,
+                      const struct as_complaint *complaint)
+{
+    return read_switch(&settings->cupti, value, complaint);
+}
+
 static int read_sim_gpu(struct as_settings *settings, const char *value,
                         const struct as_complaint *complaint)
 {
@@ -309,6 +315,12 @@ static const struct setting table[] = {
     {"ACTSWAP_SKIP", "NAME,NAME", "none", "Programs to leave alone.", read_skip},
     {"ACTSWAP_DIGEST", "1|0", "0",
      "1: hash the gradients of each step into the report; compare does so.", read_digest},
+    {"ACTSWAP_CUPTI", "1|0", "0",
+     "1: the report has the times of kernels, copies and blocks as the device itself "
+     "measures them, until a profiler starts. CUPTI takes some time of each kernel, and "
+     "a "
+     "few MiB of the card.",
+     read_cupti},
     {"ACTSWAP_RUN_ID", "TEXT", "from the launcher",
      "What the ranks of one launch have in common.", read_run_id},
     {"ACTSWAP_SIM_GPU", "NAME", "none", "The simulated GPU; actswap rehearse sets it.",

@@ -44,6 +44,7 @@ struct as_settings {
     uint64_t steps; // after which the program is to end, 0: when it does
     int log_level; // enum as_log_level, -1: by rank
     bool strict;
+    bool cupti; // ACTSWAP_CUPTI: have the device say how long its work takes
     bool digest; // ACTSWAP_DIGEST: hash gradients at each step
     const char *sim_gpu; // as given; rehearse only
     const char *sim_order;

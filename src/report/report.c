@@ -24,6 +24,7 @@
 #include "report/memory.h"
 #include "report/oom.h"
 #include "report/recompute.h"
+#include "report/telemetry.h"
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/steps.h"
@@ -393,6 +394,7 @@ static int write_all(int fd, const struct as_facts *facts)
     write_device(&json, facts);
     if (facts->simulated)
         write_clock(&json, &facts->times);
+    as_telemetry_write(&json, facts);
     write_steps(&json, facts);
     as_report_peak(&json, facts);
     as_report_taken(&json, facts);

@@ -15,6 +15,7 @@
 #include "report/memory.h"
 #include "report/recompute.h"
 #include "report/report.h"
+#include "report/telemetry.h"
 #include "track/ledger.h"
 #include "track/notes.h"
 #include "track/place.h"
@@ -326,6 +327,15 @@ static void add_recompute(struct page *page, const struct as_facts *facts)
     }
 }
 
+static void add_telemetry(struct page *page, const struct as_facts *facts)
+{
+    char text[256];
+
+    as_telemetry_say(facts, text, sizeof(text));
+    if (*text)
+        add(page, "  device time      %s\n", text);
+}
+
 static void add_races(struct page *page, const struct as_races *races)
 {
     if (races->pairs)
@@ -359,6 +369,7 @@ void as_report_summary(const struct as_facts *facts, char *text, size_t text_byt
     if (facts->settings->policy == AS_POLICY_OFFLOAD)
         add_kept(&page, facts->pager);
     add_recompute(&page, facts);
+    add_telemetry(&page, facts);
     add_degraded(&page, facts->pager);
     add_losses(&page, facts);
     add_fits(&page, facts);

@@ -75,6 +75,18 @@ def check_stacks() -> None:
         assert "libactswap" not in " ".join(frames), frames
 
 
+def check_no_cupti() -> None:
+    """Where there is no CUPTI, the report says that times are not measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        train("early", "off", ACTSWAP_REPORT=report, ACTSWAP_CUPTI="1")
+        with open(report, encoding="utf-8") as file:
+            told = json.load(file)
+    why = "libcupti.so.13 is not there"
+    assert told["device_times"]["reason"] == why, told["device_times"]
+    assert told["degraded"] == [{"what": f"device times: not measured: {why}"}]
+
+
 def check_steps() -> None:
     lines, _ = train("early", "off", ACTSWAP_STEPS="2")
     assert [line.split()[:2] for line in lines[:2]] == [["loss", "1"], ["loss", "2"]]
@@ -133,6 +145,7 @@ def main() -> None:
         assert figures["out"] == figures["in"] == figures["released"] == moved, figures
     check_parts()
     check_stacks()
+    check_no_cupti()
     check_steps()
     print("trainer: bit-equal")
 
