@@ -359,7 +359,7 @@ static int check_version(const struct handle *handle)
     return -1;
 }
 
-static PyObject *bring_back(const struct handle *handle)
+static PyObject *build_back(const struct handle *handle)
 {
     bool failed = false;
     struct actswap_resident resident = {.size = sizeof(resident)};
@@ -377,6 +377,15 @@ static PyObject *bring_back(const struct handle *handle)
     Py_INCREF(storage);
     PyObject *tensor = as_view_build(&handle->view, storage);
     Py_DECREF(storage);
+    return tensor;
+}
+
+// Others run while a disk is read, and may drop it.
+static PyObject *bring_back(const struct handle *handle)
+{
+    Py_INCREF((PyObject *)handle);
+    PyObject *tensor = build_back(handle);
+    Py_DECREF((PyObject *)handle);
     return tensor;
 }
 
@@ -403,12 +412,8 @@ PyObject *as_handle_unpack(PyObject *object)
     as_handle_opened(handle->is_itself ? handle->tensor : Py_None);
     if (check_version(handle))
         return NULL;
-    if (handle->page) {
-        Py_INCREF(object); // others run while a disk is read
-        PyObject *tensor = bring_back(handle);
-        Py_DECREF(object);
-        return tensor;
-    }
+    if (handle->page)
+        return bring_back(handle);
     if (handle->address)
         library->used(handle->device, handle->address);
     Py_INCREF(handle->tensor);

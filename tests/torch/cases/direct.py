@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves tensors of many kinds, asked in C and then in Python: what the library is told,
-and the gradients, by way."""
+"""Saves tensors of many kinds, asked in C and then in Python: what is moved of them and
+the gradients."""
 
 import hashlib
 import json
