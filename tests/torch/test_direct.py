@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors are asked in C where this PyTorch allows it, and say what they say in Python."""
+"""Tensors are asked in C where this PyTorch allows it, and say what they do in Python."""
 
 from pathlib import Path
 

@@ -3,7 +3,7 @@
 with the same bits, and the report says what was refused.
 
 Which calls is a matter of chance here; `ACTSWAP_TEST_FAULTS=all` takes every one of them,
-which takes minutes.
+which takes some 14 minutes, and passed in all settings at e7d82d4.
 """
 
 import json
