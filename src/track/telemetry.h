@@ -56,9 +56,9 @@ void as_telemetry_set(enum as_telemetry_state state, const char *reason);
 void as_telemetry_phase(enum as_phase phase); // of the process
 uint64_t as_telemetry_id(void);
 
-void as_telemetry_kernel(uint32_t call, uint64_t ns);
+void as_telemetry_kernel(uint32_t number, uint64_t ns);
 void as_telemetry_copy(bool in, bool pinned, uint64_t bytes, uint64_t ns);
-void as_telemetry_call(uint32_t call, uint64_t id);
+void as_telemetry_call(uint32_t number, uint64_t id);
 void as_telemetry_drop(uint64_t records);
 
 void as_telemetry_read(struct as_telemetry *telemetry);

@@ -131,7 +131,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
 
     if (!comms || count < 1)
         return ncclInvalidArgument;
-    clique = calloc(1, sizeof(*clique) + (size_t)count * sizeof(*clique->ranks));
+    clique = calloc(1, sizeof(*clique) + (size_t)count * sizeof(void *));
     if (!clique)
         return ncclSystemError;
     atomic_init(&clique->references, count);

@@ -200,13 +200,14 @@ static ncclResult_t perform(struct together *all)
     const int root = all->calls->root, ranks = all->ranks;
     struct sim_lane *const lanes = calloc((size_t)ranks, sizeof(*lanes));
     ncclResult_t result = lanes ? ncclSuccess : ncclSystemError;
+    const int roots = all->calls[root].comm->device;
     int device = 0;
 
     for (int rank = 0; lanes && rank < ranks; rank++)
         lanes[rank] = (struct sim_lane){all->calls[rank].comm, all->calls[rank].stream};
     if (!result)
         result = gather(lanes, ranks, root, true);
-    if (!result && (cudaGetDevice(&device) || cudaSetDevice(lanes[root].comm->device)))
+    if (!result && (cudaGetDevice(&device) || cudaSetDevice(roots)))
         result = ncclUnhandledCudaError;
     if (result) {
         free(all);
@@ -287,7 +288,7 @@ ncclResult_t sim_together_flush(void)
         struct together *all = NULL;
 
         result = take(&all);
-        if (!result && all->bytes)
+        if (all && all->bytes)
             result = perform(all);
         else
             free(all);
