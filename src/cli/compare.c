@@ -38,6 +38,16 @@ static bool has_gpu(void)
     return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);
 }
 
+// Where there is no GPU, one is simulated.
+static void choose_device(struct as_options *options)
+{
+    if (options->gpu || has_gpu())
+        return;
+    options->gpu = AS_SIMULATE_GPU;
+    (void)fprintf(stderr, "actswap: no NVIDIA GPU here, so " AS_SIMULATE_GPU
+                          " is simulated; --gpu NAME for another\n");
+}
+
 static int check_device(const struct as_options *options)
 {
     if (options->gpu)
@@ -46,10 +56,6 @@ static int check_device(const struct as_options *options)
         return as_error(AS_EXIT_USAGE,
                         "--compute and --order are for a simulated GPU: add "
                         "--gpu " AS_SIMULATE_GPU);
-    }
-    if (!has_gpu()) {
-        return as_error(AS_EXIT_USAGE, "no NVIDIA GPU here: add --gpu " AS_SIMULATE_GPU
-                                       " to simulate one");
     }
     return as_check_not_simulated();
 }
@@ -77,6 +83,8 @@ static int prepare(struct comparison *all)
 {
     const struct as_options *const options = &all->options;
     int err = as_check_program(options, &all->path);
+    if (!err)
+        choose_device(&all->options);
     if (!err)
         err = check_device(options);
     if (!err)

@@ -165,7 +165,9 @@ static const struct verb verbs[] = {
             "nothing "
             "can be compared.",
         .options = {{"gpu", KEY_GPU, "NAME", 0,
-                     "Simulate this card (default: use this machine's GPU)", 0},
+                     "Simulate this card (default: this machine's GPU; where there is "
+                     "none h100-80gb)",
+                     0},
                     {"policy", 'p', "POLICY,...", 0,
                      "What to compare (default off,offload,recompute,"
                      "recompute:boundary=offload)",

@@ -213,12 +213,15 @@ def test_folder_without_a_report_is_one_line(actswap: Command) -> None:
     Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists(),
     reason="this machine has a GPU",
 )
-def test_without_a_gpu_the_way_out_is_named(actswap: Command) -> None:
-    result = actswap("compare", "true")
+def test_without_a_gpu_one_is_simulated(actswap: Command, python: str) -> None:
+    script = actswap.script("train.py", "import os; print(os.environ['ACTSWAP_SIM_GPU'])")
 
-    assert result.stderr == (
-        "actswap: error: no NVIDIA GPU here: add --gpu h100-80gb to simulate one\n"
+    result = actswap("compare", "-o", "all", "--", python, script)
+
+    assert result.stderr.splitlines()[0] == (
+        "actswap: no NVIDIA GPU here, so h100-80gb is simulated; --gpu NAME for another"
     )
+    assert (actswap.folder / "all" / "off.log").read_text() == "h100-80gb\n"
     assert result.returncode == 2
 
 
