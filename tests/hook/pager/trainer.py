@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 TRAINER, ACTSWAP, *DEVICE = sys.argv[1:]
 BLOCKS, ROWS, COLUMNS = 4, 4096, 64
@@ -45,14 +46,19 @@ def train(
     return lines[: STEPS + 1], figures
 
 
+def report_of(**settings: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.json")
+        train("early", "off", True, ACTSWAP_REPORT=path, **settings)
+        with open(path, encoding="utf-8") as file:
+            report: dict[str, Any] = json.load(file)
+    return report
+
+
 def check_parts() -> None:
     """Each block made its output and what it hides; the last output is over when the loss
     has made a gradient."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "report.json")
-        train("early", "off", ACTSWAP_REPORT=path)
-        with open(path) as file:
-            report = json.load(file)
+    report = report_of()
     rows = {row["module"]: row["peak_bytes"] for row in report["modules"]}
     expected = {f"blocks.{n}": 2 * ACTIVATION for n in range(BLOCKS)}
     expected |= {f"blocks.{BLOCKS - 1}": ACTIVATION, "loss": ACTIVATION}
@@ -61,11 +67,7 @@ def check_parts() -> None:
 
 def check_stacks() -> None:
     """Its saves are told by its own functions, which no other object could name."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = os.path.join(folder, "report.json")
-        train("early", "off", ACTSWAP_REPORT=report, ACTSWAP_STACKS="native")
-        with open(report, encoding="utf-8") as file:
-            told = json.load(file)
+    told = report_of(ACTSWAP_STACKS="native")
     program = os.path.basename(TRAINER)
     assert told["sites"], told["warnings"]
     for site in told["sites"]:
@@ -77,11 +79,7 @@ def check_stacks() -> None:
 
 def check_no_cupti() -> None:
     """Where there is no CUPTI, the report says that times are not measured."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = os.path.join(folder, "report.json")
-        train("early", "off", ACTSWAP_REPORT=report, ACTSWAP_CUPTI="1")
-        with open(report, encoding="utf-8") as file:
-            told = json.load(file)
+    told = report_of(ACTSWAP_CUPTI="1")
     why = "libcupti.so.13 is not there"
     assert told["device_times"]["reason"] == why, told["device_times"]
     assert told["degraded"] == [{"what": f"device times: not measured: {why}"}]
